@@ -1,0 +1,1 @@
+//! The deno_core sandbox in the jail.

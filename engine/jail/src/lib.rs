@@ -1,0 +1,1 @@
+//! Processes that have nothing: launch, zygote, frames, limits, verdicts, pool.

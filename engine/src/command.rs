@@ -1,0 +1,292 @@
+//! What the engine can be asked, and the shapes it answers with. Wire names
+//! are the callers' business.
+
+use crate::{Agent, Diagnostic, MoveCause, ToolName};
+use cambium_proxy::{
+    AgentId, Answer, AskId, CallSite, ConnectionId, Effect, Exception, Hints, Host, RunId, Scheme,
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Whoever holds a valid agent token. Only [`crate::Engine::authenticate`] makes one
+/// from a token, at each request.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub(crate) agent: Arc<Agent>,
+}
+
+impl Caller {
+    /// The agent it is.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    /// Which tool.
+    pub tool: ToolName,
+    /// Its input; `{}` when omitted.
+    pub input: Value,
+    /// Reads go, everything else is previewed.
+    pub dry_run: bool,
+    /// Answer at once, run on.
+    pub detached: bool,
+    /// Clamped to 1..=300 (detached 1..=3600) and said.
+    pub timeout_seconds: Option<u64>,
+}
+
+/// The caller's side of a call while it lasts.
+#[derive(Debug, Clone)]
+pub struct Live {
+    /// Cancelled when the caller goes away.
+    pub cancel: CancellationToken,
+}
+
+/// The answer of `find_tool`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindReply {
+    /// Best first, at most ten.
+    pub hits: Vec<FindHit>,
+    /// How many matched in all.
+    pub total: usize,
+    /// Further names, when the query was a vendor's alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
+    /// Said when nothing matches: points at acquire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// When nothing matches: connections a tool could be acquired against.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<String>,
+}
+
+/// One hit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindHit {
+    /// Vendor half.
+    pub vendor: String,
+    /// Name half.
+    pub name: String,
+    /// `<vendor>__<name>`.
+    pub wire_name: String,
+    /// The agent's account.
+    pub description: String,
+    /// In the calling agent's working set now.
+    pub promoted: bool,
+    /// Annotation.
+    pub read_only_hint: bool,
+    /// Annotation.
+    pub destructive_hint: bool,
+    /// So that run_tool needs no list refresh.
+    pub input_schema: Value,
+    /// It matched only some of the words.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+}
+
+/// Who publishes.
+#[derive(Debug, Clone)]
+pub enum Publisher {
+    /// An agent: the tool is promoted for it.
+    Agent(Caller),
+    /// A person, by CLI or import; promoted for the agent they name, if any.
+    Person {
+        /// Promote for this agent.
+        promote_for: Option<AgentId>,
+    },
+}
+
+/// A module to publish.
+#[derive(Debug, Clone)]
+pub struct PublishRequest {
+    /// Vendor and name.
+    pub tool: ToolName,
+    /// Id or slug; `None` takes the vendor's only connection.
+    pub connection: Option<String>,
+    /// The module.
+    pub source: String,
+}
+
+/// What a publish did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Published {
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// The version now current.
+    pub version: u32,
+    /// Its content hash.
+    pub hash: String,
+    /// Identical content: nothing was written.
+    pub unchanged: bool,
+    /// Annotation.
+    pub read_only_hint: bool,
+    /// Annotation.
+    pub destructive_hint: bool,
+    /// What it calls.
+    pub call_sites: Vec<CallSite>,
+    /// The connection it is bound to, by slug.
+    pub connection: String,
+    /// Promoted for the publishing agent by this publish.
+    pub promoted: bool,
+    /// Advice of the check.
+    pub advice: Vec<Diagnostic>,
+}
+
+/// What `read_tool_source` answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSource {
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// Which version this is.
+    pub version: u32,
+    /// The current one.
+    pub current: u32,
+    /// Content hash.
+    pub hash: String,
+    /// The agent's account.
+    pub description: String,
+    /// The module as published.
+    pub source: String,
+    /// Annotations.
+    pub hints: Hints,
+    /// What it calls.
+    pub call_sites: Vec<CallSite>,
+    /// Input schema.
+    pub input_schema: Value,
+    /// Output schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Milliseconds UTC.
+    pub published_ms: i64,
+}
+
+/// An agent to create.
+#[derive(Debug, Clone)]
+pub struct NewAgent {
+    /// Unique per person.
+    pub name: String,
+    /// 1..=500.
+    pub cap: u32,
+    /// 1..=3650.
+    pub idle_days: u32,
+}
+
+/// A connection a person makes. The secret goes to the vault by itself.
+#[derive(Debug, Clone)]
+pub struct NewConnection {
+    /// Unique per person, kebab-case.
+    pub slug: String,
+    /// Vendor half of its tools.
+    pub vendor: String,
+    /// What a person calls it.
+    pub display_name: String,
+    /// First is primary.
+    pub hosts: Vec<Host>,
+    /// How the credential is placed.
+    pub scheme: Scheme,
+    /// Private ranges a person allows.
+    pub exceptions: Vec<Exception>,
+    /// PEM of its own certificate authority.
+    pub ca_pem: Option<String>,
+    /// Agents it is in scope for; empty means all of the person's.
+    pub agents: Vec<AgentId>,
+}
+
+/// A tool in a working set, as a person sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkingSetEntry {
+    /// The tool.
+    pub tool: ToolName,
+    /// What put it there.
+    pub promoted_by: MoveCause,
+    /// Milliseconds UTC.
+    pub promoted_ms: i64,
+    /// The last use since any promotion, if there was one.
+    pub last_used_ms: Option<i64>,
+}
+
+/// One move, as the History card shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// The tool.
+    pub tool: ToolName,
+    /// True for in, false for out.
+    pub promoted: bool,
+    /// Why.
+    pub cause: MoveCause,
+    /// Milliseconds UTC.
+    pub at_ms: i64,
+}
+
+/// A question to a person, as the console and the terminal show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskView {
+    /// Its id.
+    pub id: AskId,
+    /// `open`, `allowed_standing`, `allowed_once`, `denied`, `expired`, `superseded`.
+    pub state: String,
+    /// Which agent.
+    pub agent: AgentId,
+    /// What a person calls it.
+    pub agent_name: String,
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// Version number.
+    pub version: u32,
+    /// The agent's account of the tool.
+    pub description: String,
+    /// Why it is asked: first call, republished, connection changed.
+    pub reason: String,
+    /// Connection id.
+    pub connection: ConnectionId,
+    /// Connection slug.
+    pub connection_slug: String,
+    /// Write or destroy.
+    pub effect: Effect,
+    /// Upper-case method.
+    pub method: String,
+    /// Host as on the wire.
+    pub authority: String,
+    /// Path and query as on the wire.
+    pub target: String,
+    /// Headers as on the wire, without the credential.
+    pub headers: Vec<(String, String)>,
+    /// The body as text, when it is UTF-8.
+    pub body: Option<String>,
+    /// Its length in bytes.
+    pub body_bytes: usize,
+    /// Digest over the wire bytes, hexadecimal.
+    pub digest: String,
+    /// What *from now on* would cover.
+    pub call_sites: Vec<CallSite>,
+    /// Whether *from now on* can be given.
+    pub can_stand: bool,
+    /// The run that waits now, if one does.
+    pub waiting_run: Option<RunId>,
+    /// Milliseconds UTC.
+    pub opened_ms: i64,
+    /// Milliseconds UTC.
+    pub expires_ms: i64,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone)]
+pub struct DecideRequest {
+    /// The ask.
+    pub ask: AskId,
+    /// Standing, once or deny.
+    pub answer: Answer,
+    /// `console`, `cli`.
+    pub channel: String,
+}

@@ -1,0 +1,152 @@
+//! The engine's front door: every command a harness, a person or the ticker
+//! can give, each handed to the file that carries it out.
+
+use crate::{
+    Agent, AskView, CallRequest, Caller, CheckReport, DecideRequest, EngineError, Envelope, Event,
+    FindReply, HistoryEntry, ListedTool, Live, NewAgent, NewConnection, PublishRequest, Published,
+    Publisher, ToolName, ToolSource, Version, WorkingSetEntry,
+};
+use cambium_proxy::{AgentId, AskId, Connection, ConnectionId};
+use tokio::sync::broadcast;
+
+/// What the engine is built from.
+pub struct Parts {}
+
+/// What a person can set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the console is reached, for links: `http://127.0.0.1:7171`.
+    pub console_url: String,
+    /// How long a call waits for a person.
+    pub wait_budget: std::time::Duration,
+}
+
+/// Everything a call means.
+pub struct Engine {}
+
+#[allow(clippy::unused_async, missing_docs, clippy::todo, unused_variables)]
+impl Engine {
+    // who calls
+    pub async fn authenticate(&self, token: &str) -> Result<Caller, EngineError> {
+        todo!()
+    }
+    // what an agent does
+    pub async fn tool_list(&self, caller: &Caller) -> Result<Vec<ListedTool>, EngineError> {
+        todo!()
+    }
+    pub async fn call(&self, caller: &Caller, request: CallRequest, live: Live) -> Envelope {
+        todo!()
+    }
+    pub async fn find_tool(&self, caller: &Caller, query: &str) -> Result<FindReply, EngineError> {
+        todo!()
+    }
+    /// Answers the set's new size and the tool's schema.
+    pub async fn promote(
+        &self,
+        caller: &Caller,
+        tool: &ToolName,
+    ) -> Result<(usize, ListedTool), EngineError> {
+        todo!()
+    }
+    /// Answers the set's new size.
+    pub async fn demote(&self, caller: &Caller, tool: &ToolName) -> Result<usize, EngineError> {
+        todo!()
+    }
+    pub async fn check_tool(&self, source: &str) -> Result<CheckReport, EngineError> {
+        todo!()
+    }
+    pub async fn publish(
+        &self,
+        publisher: &Publisher,
+        request: PublishRequest,
+    ) -> Result<Published, EngineError> {
+        todo!()
+    }
+    pub async fn read_tool_source(
+        &self,
+        tool: &ToolName,
+        version: Option<u32>,
+    ) -> Result<ToolSource, EngineError> {
+        todo!()
+    }
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        todo!()
+    }
+    // what a person does
+    /// Answers the agent and its token, shown once.
+    pub async fn create_agent(&self, new: NewAgent) -> Result<(Agent, String), EngineError> {
+        todo!()
+    }
+    /// A new token; the old one is refused from now on.
+    pub async fn rotate_token(&self, agent: &AgentId) -> Result<String, EngineError> {
+        todo!()
+    }
+    pub async fn set_agent(
+        &self,
+        agent: &AgentId,
+        name: Option<String>,
+        cap: Option<u32>,
+        idle_days: Option<u32>,
+        paused: Option<bool>,
+    ) -> Result<Agent, EngineError> {
+        todo!()
+    }
+    /// By id or name.
+    pub async fn agent(&self, id_or_name: &str) -> Result<Agent, EngineError> {
+        todo!()
+    }
+    pub async fn agents(&self) -> Result<Vec<Agent>, EngineError> {
+        todo!()
+    }
+    pub async fn working_set(&self, agent: &AgentId) -> Result<Vec<WorkingSetEntry>, EngineError> {
+        todo!()
+    }
+    pub async fn history(&self, agent: &AgentId) -> Result<Vec<HistoryEntry>, EngineError> {
+        todo!()
+    }
+    /// `secret` is sealed at once and never kept elsewhere.
+    pub async fn create_connection(
+        &self,
+        new: NewConnection,
+        secret: Option<cambium_proxy::Secret>,
+    ) -> Result<Connection, EngineError> {
+        todo!()
+    }
+    pub async fn connections(&self) -> Result<Vec<Connection>, EngineError> {
+        todo!()
+    }
+    /// By id or slug.
+    pub async fn connection(&self, id_or_slug: &str) -> Result<Connection, EngineError> {
+        todo!()
+    }
+    pub async fn revoke_connection(&self, id: &ConnectionId) -> Result<(), EngineError> {
+        todo!()
+    }
+    /// Every tool's current version, by wire name.
+    pub async fn tools(&self) -> Result<Vec<Version>, EngineError> {
+        todo!()
+    }
+    /// Open ones first, then the newest settled, at most 200.
+    pub async fn asks(&self) -> Result<Vec<AskView>, EngineError> {
+        todo!()
+    }
+    pub async fn ask(&self, id: &AskId) -> Result<AskView, EngineError> {
+        todo!()
+    }
+    pub async fn decide(&self, request: DecideRequest) -> Result<AskView, EngineError> {
+        todo!()
+    }
+    /// Withdraws the standing answer of an agent for a tool.
+    pub async fn withdraw(&self, agent: &AgentId, tool: &ToolName) -> Result<(), EngineError> {
+        todo!()
+    }
+    // the ticker
+    /// One sweep over all agents; answers how many tools were demoted.
+    pub async fn sweep(&self) -> Result<usize, EngineError> {
+        todo!()
+    }
+    /// Stops admitting, waits for runs up to `grace`, cancels the rest.
+    pub async fn drain(&self, grace: std::time::Duration) {
+        todo!()
+    }
+}

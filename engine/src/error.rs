@@ -1,0 +1,185 @@
+//! Every way the engine says no: a stable code, one sentence, the next step,
+//! and whether trying again can help. What an operator's log keeps beside it is
+//! in the `tracing` events where the error is made.
+
+use cambium_proxy::{Refusal, StoreFault};
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// No such tool in the person's toolbox.
+    #[error("no tool `{0}` is in the toolbox")]
+    ToolNotFound(String),
+    /// No such version of it.
+    #[error("`{tool}` has no version {version}")]
+    VersionNotFound {
+        /// Wire name.
+        tool: String,
+        /// The number asked for.
+        version: u32,
+    },
+    /// No such connection, by id or slug.
+    #[error("no connection `{0}`")]
+    ConnectionNotFound(String),
+    /// No such agent.
+    #[error("no agent `{0}`")]
+    AgentNotFound(String),
+    /// No such ask.
+    #[error("no ask `{0}`")]
+    AskNotFound(String),
+    /// An ask that was already decided or expired.
+    #[error("ask `{ask}` was already settled: {state}")]
+    AskSettled {
+        /// The ask.
+        ask: String,
+        /// How it was settled.
+        state: String,
+    },
+    /// A half of a name broke a rule.
+    #[error("`{name}` is not a tool name: {rule}")]
+    NameInvalid {
+        /// The name at fault.
+        name: String,
+        /// The rule it broke.
+        rule: &'static str,
+    },
+    /// Input missed the schema; every failing path with its rule.
+    #[error("the input does not fit the schema: {}", .0.join("; "))]
+    InputInvalid(Vec<String>),
+    /// An argument is unknown, missing or of the wrong type.
+    #[error("argument `{name}`: {reason}")]
+    ArgumentInvalid {
+        /// The argument at fault.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The check found errors; publishing did nothing.
+    #[error("the module does not pass the check: {}", .0.iter().map(crate::Diagnostic::summary).collect::<Vec<_>>().join("; "))]
+    CheckFailed(Vec<crate::Diagnostic>),
+    /// The token is unknown, revoked or missing.
+    #[error("the agent token is not valid")]
+    Unauthenticated,
+    /// A person's credential is wrong or missing.
+    #[error("the person's credential is not valid")]
+    PersonRequired,
+    /// A slug or name is taken.
+    #[error("`{0}` is taken")]
+    Taken(String),
+    /// A value outside its range.
+    #[error("{name} must be {rule}, not {value}")]
+    OutOfRange {
+        /// What it is.
+        name: &'static str,
+        /// The value at fault.
+        value: String,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// The proxy refused.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The run ended without a result; `code` is the outcome's name.
+    #[error("{message}")]
+    RunFailed {
+        /// `tool_error`, `timeout`, `cpu_limit`, ….
+        code: &'static str,
+        /// One sentence.
+        message: String,
+    },
+    /// Too many runs at once.
+    #[error("too many runs at once")]
+    Busy,
+    /// The store could not answer.
+    #[error("{0}")]
+    Store(#[from] StoreFault),
+    /// The checker or the sandbox could not be started.
+    #[error("{0}")]
+    SandboxUnavailable(String),
+}
+
+impl EngineError {
+    /// Stable snake_case code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ToolNotFound(_) => "tool_not_found",
+            Self::VersionNotFound { .. } => "version_not_found",
+            Self::ConnectionNotFound(_) => "connection_not_found",
+            Self::AgentNotFound(_) => "agent_not_found",
+            Self::AskNotFound(_) => "ask_not_found",
+            Self::AskSettled { .. } => "ask_settled",
+            Self::NameInvalid { .. } => "name_invalid",
+            Self::InputInvalid(_) => "input_invalid",
+            Self::ArgumentInvalid { .. } => "argument_invalid",
+            Self::CheckFailed(_) => "check_failed",
+            Self::Unauthenticated => "unauthenticated",
+            Self::PersonRequired => "person_required",
+            Self::Taken(_) => "taken",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Refused(refusal) => refusal.code(),
+            Self::RunFailed { code, .. } => code,
+            Self::Busy => "busy",
+            Self::Store(_) => "store_unavailable",
+            Self::SandboxUnavailable(_) => "sandbox_unavailable",
+        }
+    }
+
+    /// The next step, for an agent or a person.
+    pub fn next(&self) -> String {
+        match self {
+            Self::ToolNotFound(_) => {
+                "call find_tool to search the toolbox, or acquire to have it authored".into()
+            }
+            Self::VersionNotFound { .. } => "call read_tool_source without a version".into(),
+            Self::ConnectionNotFound(_) => {
+                "use the id or slug of a connection, or call request_connection".into()
+            }
+            Self::AgentNotFound(_) => "list the agents with `cambium agents list`".into(),
+            Self::AskNotFound(_) => "list the open asks with `cambium approvals list`".into(),
+            Self::AskSettled { .. } => "nothing to do; the first decision stands".into(),
+            Self::NameInvalid { .. } => {
+                "use kebab-case: lower-case letters, digits and single hyphens".into()
+            }
+            Self::InputInvalid(_) => "correct the named values and call again".into(),
+            Self::ArgumentInvalid { .. } => "correct the argument and call again".into(),
+            Self::CheckFailed(_) => "correct the module and check it again".into(),
+            Self::Unauthenticated => "pass the token `cambium agents create` showed".into(),
+            Self::PersonRequired => "give the passphrase or a code the console shows".into(),
+            Self::Taken(_) => "choose another name".into(),
+            Self::OutOfRange { .. } => "choose a value in the range".into(),
+            Self::Refused(refusal) => refusal.next().into(),
+            Self::RunFailed { code, .. } => match *code {
+                "timeout" => "raise timeoutSeconds, or ask the vendor for less".into(),
+                "tool_error" => "read the message; read_tool_source shows the code".into(),
+                _ => "read the tool's source and publish a corrected version".into(),
+            },
+            Self::Busy => "wait for a run to end, then call again".into(),
+            Self::Store(_) | Self::SandboxUnavailable(_) => {
+                "call again later; if it stays, run `cambium doctor`".into()
+            }
+        }
+    }
+
+    /// Whether the same call can succeed later without a change.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => refusal.retryable(),
+            Self::Busy | Self::Store(_) | Self::SandboxUnavailable(_) => true,
+            Self::RunFailed { code, .. } => *code == "timeout",
+            Self::ToolNotFound(_)
+            | Self::VersionNotFound { .. }
+            | Self::ConnectionNotFound(_)
+            | Self::AgentNotFound(_)
+            | Self::AskNotFound(_)
+            | Self::AskSettled { .. }
+            | Self::NameInvalid { .. }
+            | Self::InputInvalid(_)
+            | Self::ArgumentInvalid { .. }
+            | Self::CheckFailed(_)
+            | Self::Unauthenticated
+            | Self::PersonRequired
+            | Self::Taken(_)
+            | Self::OutOfRange { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Tools, agents, approvals, runs and the rule: everything a call means.
+//!
+//! The engine does no IO of its own. It is handed a store (the ports in
+//! [`port`]), a [`Sandbox`], a [`Checker`] and a clock, and answers with values;
+//! `mcp`, `console` and the command line put those on their wires. It names no
+//! V8, socket, JSON-RPC or HTML.
+
+mod check;
+mod command;
+mod engine;
+mod envelope;
+mod error;
+mod event;
+mod name;
+pub mod port;
+mod run;
+mod tool;
+
+pub use check::{CheckReport, Checker, Diagnostic, Severity, check_module};
+pub use command::{
+    AskView, CallRequest, Caller, DecideRequest, FindHit, FindReply, HistoryEntry, Live, NewAgent,
+    NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,
+};
+pub use engine::{Engine, Parts, Settings};
+pub use envelope::{Content, Envelope, Status};
+pub use error::EngineError;
+pub use event::Event;
+pub use name::ToolName;
+pub use run::{Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
+pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};

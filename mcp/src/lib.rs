@@ -1,0 +1,1 @@
+//! What a harness speaks to.

@@ -1,0 +1,111 @@
+//! The audit: a row before the wire, a row after it, a row for each refusal,
+//! hash-chained. This file holds the shape of a row and the port it goes to.
+
+use crate::{BoxFuture, StoreFault};
+use serde::{Deserialize, Serialize};
+
+/// What kind of row it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditKind {
+    /// About to send.
+    Intent,
+    /// What came of an intent.
+    Outcome,
+    /// Refused; nothing was sent.
+    Refusal,
+    /// Stopped by a dry run.
+    Preview,
+    /// Held for a person.
+    Hold,
+}
+
+/// What happened. Values of queries, headers and bodies are never in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditEvent {
+    /// Kind of row.
+    pub kind: AuditKind,
+    /// Milliseconds UTC.
+    pub at_ms: i64,
+    /// The run.
+    pub run: String,
+    /// Rises per request of the run; ties an outcome to its intent.
+    pub request: u32,
+    /// The agent.
+    pub agent: String,
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// Version hash, hexadecimal.
+    pub version: String,
+    /// Connection id.
+    pub connection: String,
+    /// The ask whose answer let it go, if one did.
+    pub approval: Option<String>,
+    /// `read`, `write`, `destroy`.
+    pub effect: Option<String>,
+    /// `forward`, `hold`, `preview`, `refuse`.
+    pub decision: String,
+    /// The policy row or refusal code that decided.
+    pub rule: String,
+    /// Method as sent.
+    pub method: String,
+    /// Host as sent.
+    pub host: String,
+    /// Path as sent.
+    pub path: String,
+    /// Query keys, sorted.
+    pub query_keys: Vec<String>,
+    /// Digest of the wire bytes, hexadecimal.
+    pub digest: Option<String>,
+    /// Vendor status of an outcome.
+    pub status: Option<u16>,
+    /// Decoded response bytes.
+    pub bytes: Option<u64>,
+    /// Microseconds spent with the vendor.
+    pub vendor_us: Option<u64>,
+    /// Microseconds spent in the proxy itself.
+    pub proxy_us: Option<u64>,
+    /// How often something was redacted.
+    pub redactions: Option<u32>,
+    /// A dry run's.
+    pub dry_run: bool,
+    /// Notes such as `header_dropped:authorization`.
+    pub notes: Vec<String>,
+}
+
+/// An event in the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRow {
+    /// Which node's chain.
+    pub node: String,
+    /// Starts at 1, no gaps.
+    pub sequence: u64,
+    /// The event as canonical JSON: what the hash is over.
+    pub event: String,
+    /// Hash of the row before, 32 bytes; zero for the first.
+    pub previous: Vec<u8>,
+    /// SHA-256 over node, sequence, previous and event.
+    pub hash: Vec<u8>,
+    /// MAC of `hash` under a key derived from the vault's.
+    pub mac: Vec<u8>,
+}
+
+/// Where rows go. `store` implements it.
+pub trait AuditSink: Send + Sync {
+    /// Appends in order, in one transaction. `durable` asks for an fsync.
+    fn append<'a>(
+        &'a self,
+        rows: &'a [AuditRow],
+        durable: bool,
+    ) -> BoxFuture<'a, Result<(), StoreFault>>;
+    /// The last row of a node's chain.
+    fn last<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Option<AuditRow>, StoreFault>>;
+    /// Up to `limit` rows of a node's chain after `sequence`, in order.
+    fn rows<'a>(
+        &'a self,
+        node: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<AuditRow>, StoreFault>>;
+}

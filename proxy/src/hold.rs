@@ -1,0 +1,63 @@
+//! Holding a write for a person. The session hands the exact bytes to the
+//! [`Desk`]; what comes back names an ask, and the session reads the decision
+//! itself, so a desk can never let anything through.
+
+use crate::{AgentId, AskId, BoxFuture, ConnectionId, ContentHash, Effect, PersonId, RunId};
+use bytes::Bytes;
+
+/// The exact request a person is asked about.
+#[derive(Debug, Clone)]
+pub struct HeldRequest {
+    /// The run that waits.
+    pub run: RunId,
+    /// Whose agent.
+    pub person: PersonId,
+    /// Which agent.
+    pub agent: AgentId,
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// The version's content.
+    pub version: ContentHash,
+    /// On which connection.
+    pub connection: ConnectionId,
+    /// At which generation of it.
+    pub generation: u64,
+    /// Write or destroy.
+    pub effect: Effect,
+    /// Upper-case method.
+    pub method: String,
+    /// `host` or `host:port` as on the wire.
+    pub authority: String,
+    /// Path and query as on the wire.
+    pub target: String,
+    /// Headers as on the wire, without the credential.
+    pub headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Bytes,
+    /// Over length-prefixed method, authority, target, headers and body.
+    pub digest: ContentHash,
+}
+
+/// What became of a held request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldOutcome {
+    /// A decision is stored under this ask; the session reads and checks it.
+    Decided(AskId),
+    /// The wait budget ended, or too many are held. The ask stays open.
+    Parked {
+        /// The ask.
+        ask: AskId,
+        /// When it expires, milliseconds UTC.
+        expires_ms: i64,
+    },
+    /// The ask could not be stored. Nothing is sent.
+    Failed,
+}
+
+/// Asks a person and waits. `engine` implements it.
+pub trait Desk: Send + Sync {
+    /// Stores the ask (or joins the open one of the same agent and tool) and
+    /// waits until it is decided or the wait budget ends. Dropping the future
+    /// leaves the ask open.
+    fn hold<'a>(&'a self, request: HeldRequest) -> BoxFuture<'a, HoldOutcome>;
+}

@@ -1,0 +1,44 @@
+//! The only way out: who may send what where, with which credential, and the
+//! audit of every decision.
+//!
+//! Nothing here knows of tools' code, MCP or HTML. A run gets one [`Session`];
+//! everything the run's module asks for goes through [`Session::send`]. What
+//! this crate needs from a database it names as ports ([`ApprovalSource`],
+//! [`AuditSink`], [`ConnectionSource`], [`SecretStore`]); `store` implements
+//! them. What it needs from a person it asks through [`Desk`]; `engine`
+//! implements that.
+
+mod approval;
+mod audit;
+mod clock;
+mod connection;
+mod grant;
+mod hold;
+mod id;
+mod limits;
+mod port;
+mod preview;
+mod refusal;
+mod request;
+mod secret;
+mod session;
+mod site;
+
+pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
+pub use audit::{AuditEvent, AuditKind, AuditRow, AuditSink};
+pub use clock::{Clock, SystemClock};
+pub use connection::{
+    Connection, ConnectionSource, ConnectionStatus, Exception, Host, Scheme, SealedSecret,
+    SecretStore,
+};
+pub use grant::{Grant, Permit};
+pub use hold::{Desk, HeldRequest, HoldOutcome};
+pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};
+pub use limits::Limits;
+pub use port::{BoxFuture, StoreFault};
+pub use preview::{Preview, PreviewRequest};
+pub use refusal::{Fault, Refusal};
+pub use request::{Body, OutboundRequest, Reply};
+pub use secret::Secret;
+pub use session::{Exchange, Session, SessionReport, SessionSpec};
+pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};

@@ -1,0 +1,14 @@
+//! A secret as a type: it cannot be printed, copied, serialised or compared,
+//! and only `credential.rs` opens it. It is wiped when dropped.
+
+use zeroize::Zeroizing;
+
+/// The bytes a person entered, or what was derived from them.
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Takes ownership of the bytes.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+}

@@ -1,0 +1,1 @@
+//! SQLite behind the ports that proxy and engine define.
