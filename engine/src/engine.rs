@@ -6,6 +6,7 @@ use crate::{
     FindReply, HistoryEntry, ListedTool, Live, NewAgent, NewConnection, PublishRequest, Published,
     Publisher, ToolName, ToolSource, Version, WorkingSetEntry,
 };
+use crate::{PersonCredential, PersonProof};
 use cambium_proxy::{AgentId, AskId, Connection, ConnectionId};
 use tokio::sync::broadcast;
 
@@ -74,11 +75,19 @@ impl Engine {
     }
     // what a person does
     /// Answers the agent and its token, shown once.
-    pub async fn create_agent(&self, new: NewAgent) -> Result<(Agent, String), EngineError> {
+    pub async fn create_agent(
+        &self,
+        proof: &PersonProof,
+        new: NewAgent,
+    ) -> Result<(Agent, String), EngineError> {
         todo!()
     }
     /// A new token; the old one is refused from now on.
-    pub async fn rotate_token(&self, agent: &AgentId) -> Result<String, EngineError> {
+    pub async fn rotate_token(
+        &self,
+        proof: &PersonProof,
+        agent: &AgentId,
+    ) -> Result<String, EngineError> {
         todo!()
     }
     pub async fn set_agent(
@@ -119,7 +128,11 @@ impl Engine {
     pub async fn connection(&self, id_or_slug: &str) -> Result<Connection, EngineError> {
         todo!()
     }
-    pub async fn revoke_connection(&self, id: &ConnectionId) -> Result<(), EngineError> {
+    pub async fn revoke_connection(
+        &self,
+        proof: &PersonProof,
+        id: &ConnectionId,
+    ) -> Result<(), EngineError> {
         todo!()
     }
     /// Every tool's current version, by wire name.
@@ -133,11 +146,55 @@ impl Engine {
     pub async fn ask(&self, id: &AskId) -> Result<AskView, EngineError> {
         todo!()
     }
-    pub async fn decide(&self, request: DecideRequest) -> Result<AskView, EngineError> {
+    pub async fn decide(
+        &self,
+        proof: &PersonProof,
+        request: DecideRequest,
+    ) -> Result<AskView, EngineError> {
         todo!()
     }
     /// Withdraws the standing answer of an agent for a tool.
-    pub async fn withdraw(&self, agent: &AgentId, tool: &ToolName) -> Result<(), EngineError> {
+    pub async fn withdraw(
+        &self,
+        proof: &PersonProof,
+        agent: &AgentId,
+        tool: &ToolName,
+    ) -> Result<(), EngineError> {
+        todo!()
+    }
+    // who decides
+    /// True until a passphrase is set.
+    pub async fn needs_setup(&self) -> Result<bool, EngineError> {
+        todo!()
+    }
+    /// A one-time code (ten minutes, single use) for the server's terminal, its
+    /// 0600 file, or, from a proved person, for the command line.
+    pub async fn issue_code(&self) -> Result<String, EngineError> {
+        todo!()
+    }
+    /// Checks a passphrase or redeems a code. Slow on purpose; counts failures.
+    pub async fn prove_person(
+        &self,
+        credential: PersonCredential,
+    ) -> Result<PersonProof, EngineError> {
+        todo!()
+    }
+    pub async fn set_passphrase(
+        &self,
+        proof: &PersonProof,
+        passphrase: PersonCredential,
+    ) -> Result<(), EngineError> {
+        todo!()
+    }
+    /// Opens a console session; answers its token, stored hashed.
+    pub async fn open_session(&self, proof: &PersonProof) -> Result<String, EngineError> {
+        todo!()
+    }
+    /// The proof of a console session: not fresh.
+    pub async fn session(&self, token: &str) -> Result<PersonProof, EngineError> {
+        todo!()
+    }
+    pub async fn close_session(&self, token: &str) -> Result<(), EngineError> {
         todo!()
     }
     // the ticker

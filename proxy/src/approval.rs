@@ -86,3 +86,11 @@ pub trait ApprovalSource: Send + Sync {
         key: &'a PermitKey,
     ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>>;
 }
+
+impl DecisionRow {
+    /// Sets the MAC over all other fields; called once, where a decision is made.
+    pub fn sign(mut self, vault: &crate::Vault) -> Self {
+        self.mac = vault.mac("decision", &[]).to_vec();
+        self
+    }
+}
