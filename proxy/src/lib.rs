@@ -8,6 +8,8 @@
 //! them. What it needs from a person it asks through [`Desk`]; `engine`
 //! implements that.
 
+#![forbid(unsafe_code)]
+
 mod approval;
 mod audit;
 mod clock;
@@ -21,6 +23,7 @@ mod preview;
 mod proxy;
 mod refusal;
 mod request;
+mod resolve;
 mod secret;
 mod session;
 mod site;
@@ -42,6 +45,7 @@ pub use preview::{Preview, PreviewRequest};
 pub use proxy::{Admission, Proxy, ProxyParts};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
+pub use resolve::{Resolve, SystemResolver};
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};

@@ -2,8 +2,8 @@
 
 use crate::{
     AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionSource, ContentHash, Desk,
-    Exception, Grant, Hints, Limits, PersonId, Refusal, Secret, SecretStore, Session, SessionSpec,
-    StoreFault, Vault,
+    Exception, Grant, Hints, Limits, PersonId, Refusal, Resolve, Secret, SecretStore, Session,
+    SessionSpec, StoreFault, Vault,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct ProxyParts {
     pub connections: Arc<dyn ConnectionSource>,
     /// Where sealed secrets are.
     pub secrets: Arc<dyn SecretStore>,
+    /// Where addresses of hosts come from; `SystemResolver` unless a test injects answers.
+    pub resolver: Arc<dyn Resolve>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Limits of every session.
