@@ -6,12 +6,31 @@ use crate::{
     FindReply, HistoryEntry, ListedTool, Live, NewAgent, NewConnection, PublishRequest, Published,
     Publisher, ToolName, ToolSource, Version, WorkingSetEntry,
 };
+use crate::{Checker, Sandbox, port::Store};
 use crate::{PersonCredential, PersonProof};
-use cambium_proxy::{AgentId, AskId, Connection, ConnectionId};
+use cambium_proxy::{AgentId, AskId, Clock, Connection, ConnectionId, Proxy, Vault};
+use std::sync::Arc;
 use tokio::sync::broadcast;
 
 /// What the engine is built from.
-pub struct Parts {}
+pub struct Parts {
+    /// Name of this node: its runs end as lost when it starts anew.
+    pub node: String,
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The only way out.
+    pub proxy: Arc<Proxy>,
+    /// Signs and checks versions, pointers and decisions.
+    pub vault: Arc<Vault>,
+    /// Runs modules.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Reads modules without running them.
+    pub checker: Arc<dyn Checker>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What a person set.
+    pub settings: Settings,
+}
 
 /// What a person can set.
 #[derive(Debug, Clone)]
@@ -27,6 +46,11 @@ pub struct Engine {}
 
 #[allow(clippy::unused_async, missing_docs, clippy::todo, unused_variables)]
 impl Engine {
+    /// Joins the parts: makes the person on first start, ends the runs this
+    /// node lost, and starts the ticker. [`Self::drain`] stops it again.
+    pub async fn start(parts: Parts) -> Result<Arc<Self>, EngineError> {
+        todo!()
+    }
     // who calls
     pub async fn authenticate(&self, token: &str) -> Result<Caller, EngineError> {
         todo!()

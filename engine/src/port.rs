@@ -1,2 +1,42 @@
-//! What the engine needs from a database: one trait per owner of tables.
-//! `store` implements them on SQLite; every method is one transaction.
+//! What the engine needs from a database: one trait per owner of tables, each
+//! in its file. `store` implements them; every method is one transaction, and a
+//! method that touches two owners says so. Times are milliseconds UTC, handed
+//! in. Nothing here is ever deleted: a row ends by a column that says when.
+//!
+//! What comes back is not believed for being in the database: version rows,
+//! pointers and decisions carry MACs which the engine checks at each use.
+
+mod agents;
+mod asks;
+mod connections;
+mod people;
+mod runs;
+mod sets;
+mod tools;
+
+pub use agents::AgentStore;
+pub use asks::{AskReason, AskRow, AskState, AskStore};
+pub use connections::{ConnectionStore, Revoked};
+pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
+pub use runs::{RunEnd, RunRow, RunStore, StoredResult};
+pub use sets::{Moved, SetRow, SetStore};
+pub use tools::{Pointer, PublishRow, ToolStore, VersionRow};
+
+use cambium_proxy::{BoxFuture, StoreFault};
+
+/// The SHA-256 of a token, code or session: what is stored instead of it.
+pub type SecretHash = [u8; 32];
+
+/// What every method answers.
+pub type Answering<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
+
+/// All ports at once, as the engine is handed them.
+pub trait Store:
+    PersonStore + AgentStore + ConnectionStore + ToolStore + SetStore + AskStore + RunStore
+{
+}
+
+impl<T> Store for T where
+    T: PersonStore + AgentStore + ConnectionStore + ToolStore + SetStore + AskStore + RunStore
+{
+}

@@ -1,0 +1,51 @@
+//! Connections and which agents may use them. The proxy reads a connection by
+//! id through its own port; sealed secrets never pass here.
+
+use super::Answering;
+use crate::ToolName;
+use cambium_proxy::{AgentId, Connection, ConnectionId, DecisionRow, PersonId};
+
+/// What a revoke changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Revoked {
+    /// False when it was revoked before: nothing else changed then.
+    pub changed: bool,
+    /// Every tool that left a working set, with the agent whose set it was.
+    pub left: Vec<(AgentId, ToolName)>,
+}
+
+/// Keeps connections and scopes.
+pub trait ConnectionStore: Send + Sync {
+    /// Creates a connection in scope for these agents; no agent means all of
+    /// the person's. Conflict when the person has a connection of that slug.
+    fn insert_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        scope: &'a [AgentId],
+        now_ms: i64,
+    ) -> Answering<'a, ()>;
+    /// One connection of the person by id or slug, revoked ones included.
+    fn find_connection<'a>(
+        &'a self,
+        person: &'a PersonId,
+        id_or_slug: &'a str,
+    ) -> Answering<'a, Option<Connection>>;
+    /// All connections of the person by slug, revoked ones included.
+    fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>>;
+    /// The agents a connection is in scope for; empty means all.
+    fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>>;
+    /// Marks a connection connected again, once its secret is sealed. The
+    /// generation stays.
+    fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()>;
+    /// Revokes a connection. In the same transaction every tool whose current
+    /// version runs on it leaves every working set with a history row (cause
+    /// revoke), and the signed withdrawals are appended to the decisions
+    /// (Conflict when one of their sequences is taken; nothing changed then).
+    /// Spans connections, working sets and decisions.
+    fn revoke_connection<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        withdrawals: &'a [DecisionRow],
+        now_ms: i64,
+    ) -> Answering<'a, Revoked>;
+}
