@@ -57,6 +57,9 @@ pub struct Job {
     pub vendor: String,
     /// `ctx.connection`.
     pub display_name: String,
+    /// `ctx.proxyBase`: `https://` and the primary host, with its port unless
+    /// that is 443. Only a name to the module; the session decides.
+    pub proxy_base: String,
     /// What it may use.
     pub limits: RunLimits,
 }
