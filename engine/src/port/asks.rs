@@ -167,7 +167,15 @@ pub trait AskStore: Send + Sync {
         agent: &'a AgentId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<DecisionRow>>;
-    /// The newest decision of each agent and tool on this connection.
+    /// The newest decision of this agent for this tool that is not *once*: the
+    /// one that stands.
+    fn standing_decision<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        tool: &'a ToolName,
+    ) -> Answering<'a, Option<DecisionRow>>;
+    /// The same for every agent and tool, of those whose row is on this
+    /// connection.
     fn decisions_on<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<DecisionRow>>;
     /// Appends a decision that answers no open ask (a withdrawal). Conflict
     /// when its sequence is taken.
