@@ -1,1 +1,25 @@
-//! What a harness speaks to.
+//! What a harness speaks to: the Model Context Protocol over streamable HTTP
+//! and over any byte stream, in both of its eras.
+//!
+//! One flat list: a fixed tool's name goes to its handler, any other name is a
+//! call of an authored tool. Which agent asks is read from the credential of
+//! each request, never from a session. What a call means is the engine's
+//! business; this crate reads arguments strictly and puts answers on the wire.
+
+mod arguments;
+mod dispatch;
+mod door;
+mod error;
+mod handler;
+mod heartbeat;
+mod instructions;
+mod list;
+mod meta_tools;
+mod notices;
+mod reply;
+mod sessions;
+mod stream;
+
+pub use door::{HttpConfig, http_service};
+pub use error::McpError;
+pub use stream::serve_stream;

@@ -1,0 +1,206 @@
+//! The one flat list: a fixed tool's name goes to its handler here, any other
+//! name is a call of an authored tool. Both ways of calling one end at the same
+//! function of the engine.
+
+use crate::arguments::{Arguments, echo, invalid};
+use crate::list;
+use crate::meta_tools::MetaTool;
+use crate::reply::Reply;
+use cambium_engine::{
+    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Live, PublishRequest,
+    Published, Publisher, ToolName,
+};
+use rmcp::model::JsonObject;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// Carries one `tools/call` out. `gone` fires when the caller gives up.
+pub(crate) async fn dispatch(
+    engine: &Engine,
+    caller: &Caller,
+    name: &str,
+    arguments: JsonObject,
+    gone: CancellationToken,
+) -> Reply {
+    let answer = match MetaTool::named(name) {
+        Some(tool) => meta(engine, caller, tool, arguments, gone).await,
+        None => first_class(engine, caller, name, arguments, gone).await,
+    };
+    answer.unwrap_or_else(Reply::from)
+}
+
+async fn first_class(
+    engine: &Engine,
+    caller: &Caller,
+    name: &str,
+    arguments: JsonObject,
+    gone: CancellationToken,
+) -> Result<Reply, EngineError> {
+    let tool = ToolName::parse(name).map_err(|_| EngineError::ToolNotFound(echo(name)))?;
+    let request = CallRequest {
+        tool,
+        input: Value::Object(arguments),
+        dry_run: false,
+        detached: false,
+        timeout_seconds: None,
+    };
+    Ok(engine.call(caller, request, Live { cancel: gone }).await.into())
+}
+
+async fn meta(
+    engine: &Engine,
+    caller: &Caller,
+    tool: MetaTool,
+    arguments: JsonObject,
+    gone: CancellationToken,
+) -> Result<Reply, EngineError> {
+    let mut arguments = Arguments::read(tool.name(), tool.arguments(), arguments)?;
+    match tool {
+        MetaTool::FindTool => {
+            let query = arguments.text("query")?;
+            Ok(Reply::value(&engine.find_tool(caller, &query).await?))
+        }
+        MetaTool::Promote => {
+            let (size, listed) = engine.promote(caller, &known_name(&mut arguments)?).await?;
+            Ok(Reply::Value(json!({
+                "promoted": listed.tool.to_string(),
+                "workingSetSize": size,
+                "description": listed.description,
+                "annotations": list::annotations(&listed),
+                "inputSchema": listed.input_schema,
+            })))
+        }
+        MetaTool::Demote => {
+            let tool = known_name(&mut arguments)?;
+            let size = engine.demote(caller, &tool).await?;
+            Ok(Reply::Value(json!({ "demoted": tool.to_string(), "workingSetSize": size })))
+        }
+        MetaTool::RunTool => run_tool(engine, caller, arguments, gone).await,
+        MetaTool::CheckTool => {
+            let source = source(&mut arguments)?;
+            arguments.optional_text("vendor")?;
+            if let Some(connection) = arguments.optional_text("connectionId")? {
+                engine.connection(&connection).await?;
+            }
+            Ok(Reply::value(&Checked::from(engine.check_tool(&source).await?)))
+        }
+        MetaTool::PublishTool => publish_tool(engine, caller, arguments, gone).await,
+        MetaTool::ReadToolSource => {
+            let tool = known_name(&mut arguments)?;
+            let version = match arguments.whole("version")? {
+                None => None,
+                Some(number) => Some(u32::try_from(number).map_err(|_| {
+                    invalid("version", format!("must be a version number, not {number}"))
+                })?),
+            };
+            Ok(Reply::value(&engine.read_tool_source(&tool, version).await?))
+        }
+    }
+}
+
+async fn run_tool(
+    engine: &Engine,
+    caller: &Caller,
+    mut arguments: Arguments,
+    gone: CancellationToken,
+) -> Result<Reply, EngineError> {
+    let tool = known_name(&mut arguments)?;
+    let input = arguments.object("input")?.unwrap_or_else(|| json!({}));
+    let dry_run = arguments.flag("dryRun")?;
+    let detached = arguments.flag("detached")?;
+    let timeout_seconds = arguments.whole("timeoutSeconds")?;
+    // a detached run outlives the request that began it; a dry run is waited
+    let cancel = match detached && !dry_run {
+        true => CancellationToken::new(),
+        false => gone,
+    };
+    let request = CallRequest { tool, input, dry_run, detached, timeout_seconds };
+    Ok(engine.call(caller, request, Live { cancel }).await.into())
+}
+
+async fn publish_tool(
+    engine: &Engine,
+    caller: &Caller,
+    mut arguments: Arguments,
+    gone: CancellationToken,
+) -> Result<Reply, EngineError> {
+    // here a bad name is told which rule it broke, for it is about to be made
+    let tool = ToolName::new(&arguments.text("vendor")?, &arguments.text("name")?)?;
+    let connection = arguments.optional_text("connectionId")?;
+    let source = source(&mut arguments)?;
+    let test_input = arguments.object("testInput")?;
+    let request = PublishRequest { tool: tool.clone(), connection, source };
+    let published = engine.publish(&Publisher::Agent(caller.clone()), request).await?;
+    let test = match test_input {
+        None => None,
+        Some(input) => {
+            let request =
+                CallRequest { tool, input, dry_run: true, detached: false, timeout_seconds: None };
+            let envelope = engine.call(caller, request, Live { cancel: gone }).await;
+            serde_json::to_value(envelope).ok()
+        }
+    };
+    Ok(Reply::value(&PublishedAndTried { published, test }))
+}
+
+/// The name of a tool that must exist: one that cannot is simply not found.
+fn known_name(arguments: &mut Arguments) -> Result<ToolName, EngineError> {
+    let (vendor, name) = (arguments.text("vendor")?, arguments.text("name")?);
+    ToolName::new(&vendor, &name)
+        .map_err(|_| EngineError::ToolNotFound(format!("{}__{}", echo(&vendor), echo(&name))))
+}
+
+fn source(arguments: &mut Arguments) -> Result<String, EngineError> {
+    if arguments.has("path") {
+        return Err(invalid("path", "cannot be read here; pass the module's text as `source`"));
+    }
+    arguments.text("source")
+}
+
+#[derive(Serialize)]
+struct PublishedAndTried {
+    #[serde(flatten)]
+    published: Published,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<Value>,
+}
+
+/// A check as an agent reads it: without the emitted JavaScript, which only
+/// costs it tokens.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example_input: Option<Value>,
+    read_only_hint: bool,
+    destructive_hint: bool,
+    call_sites: Value,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl From<CheckReport> for Checked {
+    fn from(report: CheckReport) -> Self {
+        Self {
+            ok: report.ok,
+            title: report.title,
+            description: report.description,
+            input_schema: report.input_schema,
+            output_schema: report.output_schema,
+            example_input: report.example_input,
+            read_only_hint: report.hints.read_only,
+            destructive_hint: report.hints.destructive,
+            call_sites: serde_json::to_value(report.sites).unwrap_or_default(),
+            diagnostics: report.diagnostics,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `tools/list`: the fixed tools and exactly the agent's working set, in one
+//! order. A tool whose schema a client could not take is listed with an open
+//! one instead: one bad tool must never cost an agent its whole list. Pure.
+
+use cambium_engine::ListedTool;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Largest schema that is listed, bytes; a harness sends every one of them to
+/// its model with each turn.
+const SCHEMA_BYTES_MAX: usize = 32 * 1024;
+
+/// The whole list of one agent.
+pub(crate) fn tools(mut promoted: Vec<ListedTool>) -> Vec<Tool> {
+    promoted.sort_by_cached_key(|listed| listed.tool.to_string());
+    promoted.dedup_by(|one, other| one.tool == other.tool);
+    let mut tools = crate::meta_tools::listed().to_vec();
+    tools.extend(promoted.into_iter().map(authored));
+    tools
+}
+
+/// The annotations of an authored tool.
+pub(crate) fn annotations(listed: &ListedTool) -> ToolAnnotations {
+    let annotations = ToolAnnotations::new()
+        .read_only(listed.hints.read_only)
+        .destructive(listed.hints.destructive)
+        .open_world(true);
+    match listed.idempotent {
+        true => annotations.idempotent(true),
+        // unsaid: it only ever follows from the methods
+        false => annotations,
+    }
+}
+
+fn authored(listed: ListedTool) -> Tool {
+    let annotations = annotations(&listed);
+    let (schema, description) = match listable(listed.input_schema) {
+        Some(schema) => (schema, listed.description),
+        None => {
+            let mut open = JsonObject::new();
+            open.insert("type".into(), Value::from("object"));
+            let note = "[Its input schema could not be listed; read_tool_source shows it.]";
+            (open, format!("{} {note}", listed.description))
+        }
+    };
+    let tool = Tool::new(listed.tool.to_string(), description, Arc::new(schema))
+        .with_annotations(annotations);
+    match listed.title {
+        Some(title) => tool.with_title(title),
+        None => tool,
+    }
+}
+
+/// The schema, when clients are known to take one like it.
+fn listable(schema: Value) -> Option<JsonObject> {
+    let Value::Object(schema) = schema else { return None };
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return None;
+    }
+    if ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|key| schema.contains_key(*key)) {
+        return None;
+    }
+    let bytes = serde_json::to_vec(&schema).ok()?.len();
+    (bytes <= SCHEMA_BYTES_MAX).then_some(schema)
+}

@@ -1,0 +1,249 @@
+//! The fixed tools every agent has: names, descriptions, input schemas and
+//! annotations, written by hand and in one order. What each does is in
+//! [`crate::dispatch`].
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+
+/// A fixed tool. The list below is the only place that makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaTool {
+    FindTool,
+    Promote,
+    Demote,
+    RunTool,
+    CheckTool,
+    PublishTool,
+    ReadToolSource,
+}
+
+/// All of them, in the order of the list.
+pub(crate) const META_TOOLS: [MetaTool; 7] = [
+    MetaTool::FindTool,
+    MetaTool::Promote,
+    MetaTool::Demote,
+    MetaTool::RunTool,
+    MetaTool::CheckTool,
+    MetaTool::PublishTool,
+    MetaTool::ReadToolSource,
+];
+
+static LISTED: LazyLock<Vec<Tool>> =
+    LazyLock::new(|| META_TOOLS.into_iter().map(MetaTool::describe).collect());
+
+/// As `tools/list` shows them.
+pub(crate) fn listed() -> &'static [Tool] {
+    &LISTED
+}
+
+impl MetaTool {
+    /// The fixed tool of that name, if there is one.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        META_TOOLS.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Its name on the wire. No authored tool can have it: theirs hold `__`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::FindTool => "find_tool",
+            Self::Promote => "promote",
+            Self::Demote => "demote",
+            Self::RunTool => "run_tool",
+            Self::CheckTool => "check_tool",
+            Self::PublishTool => "publish_tool",
+            Self::ReadToolSource => "read_tool_source",
+        }
+    }
+
+    /// The arguments it takes, in the order they are spoken of.
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::FindTool => &["query"],
+            Self::Promote | Self::Demote => &["vendor", "name"],
+            Self::RunTool => &["vendor", "name", "input", "dryRun", "detached", "timeoutSeconds"],
+            Self::CheckTool => &["source", "path", "vendor", "connectionId"],
+            Self::PublishTool => &["vendor", "name", "connectionId", "source", "path", "testInput"],
+            Self::ReadToolSource => &["vendor", "name", "version"],
+        }
+    }
+
+    fn describe(self) -> Tool {
+        let (description, required, properties) = self.schema();
+        let schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        });
+        let schema: JsonObject = schema.as_object().cloned().unwrap_or_default();
+        Tool::new(self.name(), description, Arc::new(schema)).with_annotations(self.annotations())
+    }
+
+    fn annotations(self) -> ToolAnnotations {
+        let of = |read_only, destructive, idempotent, open_world| {
+            ToolAnnotations::new()
+                .read_only(read_only)
+                .destructive(destructive)
+                .idempotent(idempotent)
+                .open_world(open_world)
+        };
+        match self {
+            Self::FindTool | Self::CheckTool | Self::ReadToolSource => of(true, false, true, false),
+            Self::Promote | Self::Demote => of(false, false, true, false),
+            // it runs whatever it is asked to run
+            Self::RunTool => of(false, true, false, true),
+            // identical content is a no-op; testInput reads from the vendor
+            Self::PublishTool => of(false, false, true, true),
+        }
+    }
+
+    fn schema(self) -> (&'static str, &'static [&'static str], Value) {
+        match self {
+            Self::FindTool => (
+                "Search every tool of the person, promoted or not, by what it should do, its \
+                 vendor or its name. Call this first. Each hit carries its input schema and can \
+                 be run at once with run_tool.",
+                &["query"],
+                json!({
+                    "query": text("Plain words, such as \"list open orders\"; a vendor's name narrows the search."),
+                }),
+            ),
+            Self::Promote => (
+                "Put a tool into your own list, so that it can be called by name. Asks nobody; \
+                 doing it again changes nothing. Not needed to run a tool.",
+                &["vendor", "name"],
+                json!({ "vendor": vendor(), "name": name() }),
+            ),
+            Self::Demote => (
+                "Take a tool out of your own list. Nothing is lost: find_tool still finds it, \
+                 run_tool still runs it, approvals stand.",
+                &["vendor", "name"],
+                json!({ "vendor": vendor(), "name": name() }),
+            ),
+            Self::RunTool => (
+                "Run any tool of the person, in your list or not. Reads run at once; a tool that \
+                 changes something may answer awaiting_approval until a person allows it. With \
+                 dryRun, reads reach the vendor and writes are only shown.",
+                &["vendor", "name"],
+                json!({
+                    "vendor": vendor(),
+                    "name": name(),
+                    "input": {
+                        "type": "object",
+                        "description": "The tool's input, as its schema says. Default {}.",
+                    },
+                    "dryRun": flag("Show the writes instead of sending them. Never asks a person."),
+                    "detached": flag("Answer at once with a handle and let the run go on."),
+                    "timeoutSeconds": {
+                        "type": "integer",
+                        "description": "Ends the run. Default 60, at most 300; detached 600, at most 3600. Waiting for a person does not count.",
+                    },
+                }),
+            ),
+            Self::CheckTool => (
+                "Check a TypeScript tool module without publishing or running it: diagnostics \
+                 with line and column, the derived schema, its call sites and whether it reads, \
+                 writes or deletes. A module exports `description`, `inputSchema` and a default \
+                 async function (ctx, input) that calls ctx.fetch(\"/path\", init).",
+                &["source"],
+                json!({
+                    "source": text("The module's TypeScript."),
+                    "vendor": text("The vendor it is for."),
+                    "connectionId": text("The connection it would run on, by id or slug."),
+                }),
+            ),
+            Self::PublishTool => (
+                "Publish a TypeScript tool module as the next version of <vendor>__<name> and \
+                 put it into your list. Refused when check_tool finds errors; identical content \
+                 changes nothing. A changed tool that writes asks the person again.",
+                &["vendor", "name", "source"],
+                json!({
+                    "vendor": vendor(),
+                    "name": name(),
+                    "connectionId": text("The connection it runs on, by id or slug. May be left out when the vendor has only one."),
+                    "source": text("The module's TypeScript."),
+                    "testInput": {
+                        "type": "object",
+                        "description": "When given, the published version is dry-run with this input and the answer carries the outcome.",
+                    },
+                }),
+            ),
+            Self::ReadToolSource => (
+                "Read a tool's module with its schema, hints and call sites.",
+                &["vendor", "name"],
+                json!({
+                    "vendor": vendor(),
+                    "name": name(),
+                    "version": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "Default: the current version.",
+                    },
+                }),
+            ),
+        }
+    }
+}
+
+fn vendor() -> Value {
+    text("First half of the tool's name, such as acme in acme__list-orders.")
+}
+
+fn name() -> Value {
+    text("Second half of the tool's name, such as list-orders.")
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn flag(description: &str) -> Value {
+    json!({ "type": "boolean", "description": description })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens a harness spends on the fixed tools, counted as characters / 4.
+    const TOKENS_MAX: usize = 3_000;
+
+    #[test]
+    fn the_fixed_tools_stay_cheap() {
+        let characters = serde_json::to_string(listed()).unwrap().chars().count();
+        assert!(characters / 4 <= TOKENS_MAX, "{} tokens", characters / 4);
+    }
+
+    #[test]
+    fn every_schema_is_closed_and_names_only_arguments_that_are_read() {
+        for tool in META_TOOLS {
+            let listed = tool.describe();
+            let schema = &listed.input_schema;
+            assert_eq!(schema["type"], "object");
+            assert_eq!(schema["additionalProperties"], false);
+            let properties = schema["properties"].as_object().unwrap();
+            for property in properties.keys() {
+                assert!(tool.arguments().contains(&property.as_str()), "{property}");
+            }
+            for argument in tool.arguments() {
+                // `path` is known so that its refusal can name `source`
+                assert!(properties.contains_key(*argument) || *argument == "path", "{argument}");
+            }
+            for required in schema["required"].as_array().unwrap() {
+                assert!(properties.contains_key(required.as_str().unwrap()));
+            }
+            assert!(listed.output_schema.is_none());
+        }
+    }
+
+    #[test]
+    fn the_instructions_fit_and_say_what_they_must() {
+        let text = crate::instructions::INSTRUCTIONS;
+        assert!(text.len() < 2_048, "{} bytes", text.len());
+        let find = text.find("find_tool").unwrap();
+        let acquire = text.find("acquire").unwrap();
+        assert!(find < acquire);
+        assert!(text.contains("run_tool") && text.contains("awaiting_approval"));
+    }
+}
