@@ -1,0 +1,27 @@
+//! Resource limits of a zygote and, tighter, of a worker; and the hint that the
+//! kernel should take these processes first when memory runs out.
+
+use crate::limits::{CPU_BACKSTOP_SECONDS, WORKER_DESCRIPTORS, WorkerLimits};
+use crate::sys;
+use std::io::Result;
+
+/// What holds for a zygote and all its children.
+pub(crate) fn zygote_limits() -> Result<()> {
+    // Raising one's own score is always allowed; without /proc it is only a hint lost.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    sys::rlimit(libc::RLIMIT_CORE as u32, 0)?;
+    sys::rlimit(libc::RLIMIT_FSIZE as u32, 0)?;
+    sys::rlimit(libc::RLIMIT_MEMLOCK as u32, 0)?;
+    sys::rlimit(libc::RLIMIT_MSGQUEUE as u32, 0)?;
+    sys::rlimit(libc::RLIMIT_NOFILE as u32, WORKER_DESCRIPTORS)
+}
+
+/// What holds for one worker. RLIMIT_AS is left out: V8 reserves far more
+/// address space than it uses.
+pub(crate) fn worker_limits(limits: &WorkerLimits) -> Result<()> {
+    let cpu = limits.cpu.as_secs() + 1 + CPU_BACKSTOP_SECONDS;
+    sys::rlimit(libc::RLIMIT_DATA as u32, limits.data_bytes)?;
+    sys::rlimit(libc::RLIMIT_CPU as u32, cpu)?;
+    sys::soft_rlimit(libc::RLIMIT_STACK as u32, limits.stack_bytes)?;
+    sys::rlimit(libc::RLIMIT_NPROC as u32, 0)
+}
