@@ -55,6 +55,15 @@ impl Engine {
     pub async fn authenticate(&self, token: &str) -> Result<Caller, EngineError> {
         todo!()
     }
+    /// A person in an agent's place: what it calls runs as that agent's, what it
+    /// moves is recorded as the person's.
+    pub async fn stand_in(
+        &self,
+        proof: &PersonProof,
+        agent: &AgentId,
+    ) -> Result<Caller, EngineError> {
+        todo!()
+    }
     // what an agent does
     pub async fn tool_list(&self, caller: &Caller) -> Result<Vec<ListedTool>, EngineError> {
         todo!()

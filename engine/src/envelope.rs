@@ -55,6 +55,23 @@ pub struct Content {
     pub base64: String,
 }
 
+/// Where the time of a call went, microseconds. Beside the answer, never in it:
+/// the same call gives the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallTimes {
+    /// Until a worker was ready.
+    pub take_us: u64,
+    /// From the job's first byte to the result's last.
+    pub run_us: u64,
+    /// In the proxy, all requests together.
+    pub proxy_us: u64,
+    /// With the vendor, all requests together.
+    pub vendor_us: u64,
+    /// Held for a person.
+    pub held_us: u64,
+}
+
 /// The answer of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,6 +114,9 @@ pub struct Envelope {
     /// Binary result, sent as a content block beside the text.
     #[serde(skip)]
     pub content: Option<Content>,
+    /// Sent as `_meta["cambium/times"]`; absent when nothing ran.
+    #[serde(skip)]
+    pub times: Option<CallTimes>,
 }
 
 impl Envelope {
@@ -116,6 +136,7 @@ impl Envelope {
             details: None,
             run: None,
             content: None,
+            times: None,
         }
     }
 

@@ -25,7 +25,7 @@ pub use command::{
     NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,
 };
 pub use engine::{Engine, Parts, Settings};
-pub use envelope::{Content, Envelope, Status};
+pub use envelope::{CallTimes, Content, Envelope, Status};
 pub use error::EngineError;
 pub use event::Event;
 pub use find::{Document, Findings, Found, HITS_MAX, Index};
