@@ -19,7 +19,10 @@ mod rule;
 mod run;
 mod tool;
 
-pub use check::{CheckReport, Checker, Diagnostic, Severity, check_module};
+pub use check::{
+    CheckReport, Checker, Diagnostic, SchemaFault, Severity, check_bytes, check_module,
+    normalise_schema, schema_validator,
+};
 pub use command::{
     AskView, CallRequest, Caller, DecideRequest, FindHit, FindReply, HistoryEntry, Live, NewAgent,
     NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,

@@ -2,7 +2,24 @@
 //! hints, call sites, diagnostics and the JavaScript that runs. Pure; because
 //! it parses hostile text, the root runs it in the jail behind [`Checker`].
 
-use cambium_proxy::{BoxFuture, CallSite, Hints};
+mod bounds;
+mod calls;
+mod emit;
+mod exports;
+mod findings;
+mod literal;
+mod path;
+mod schema;
+mod site;
+mod syntax;
+
+use cambium_proxy::{BoxFuture, CallSite, Hints, MethodPattern};
+use findings::Findings;
+use oxc_allocator::Allocator;
+use oxc_parser::Parser;
+use oxc_semantic::SemanticBuilder;
+use oxc_span::{GetSpan, SourceType};
+pub use schema::{SchemaFault, normalise_schema, schema_validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -75,17 +92,185 @@ pub trait Checker: Send + Sync {
 
 /// Checks one module, in this process. Never panics on any input.
 pub fn check_module(source: &str) -> CheckReport {
-    let _ = source;
+    let stack = match bounds::stack(source) {
+        Ok(stack) => stack,
+        Err(refused) => {
+            let mut findings = Findings::new(source);
+            findings.error(refused.offset, refused.code, refused.message);
+            return CheckReport::unread(findings);
+        }
+    };
+    // The parser's depth follows the source's; a thread of its own has the stack
+    // for it, and keeps a fault of a dependency from becoming ours.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("check".to_owned()).stack_size(stack);
+        let checked =
+            thread.spawn_scoped(scope, || analyse(source)).map(std::thread::ScopedJoinHandle::join);
+        match checked {
+            Ok(Ok(report)) => report,
+            Ok(Err(_)) => {
+                CheckReport::failed(source, "the check failed on this module; simplify it")
+            }
+            Err(_) => CheckReport::failed(source, "the check found no memory to run in; try again"),
+        }
+    })
+}
+
+/// [`check_module`] for a process that is handed bytes and hands bytes back:
+/// the module in, the report as JSON out.
+pub fn check_bytes(input: &[u8]) -> Vec<u8> {
+    let report = match std::str::from_utf8(input) {
+        Ok(source) => check_module(source),
+        Err(wrong) => {
+            let mut findings = Findings::new("");
+            let at = wrong.valid_up_to();
+            findings.error(
+                0,
+                "source_not_utf8",
+                format!("byte {at} is not UTF-8; save the module as UTF-8"),
+            );
+            CheckReport::unread(findings)
+        }
+    };
+    serde_json::to_vec(&report).unwrap_or_default()
+}
+
+impl CheckReport {
+    fn unread(findings: Findings<'_>) -> Self {
+        Self {
+            ok: !findings.has_errors(),
+            diagnostics: findings.into_diagnostics(),
+            title: None,
+            description: None,
+            input_schema: None,
+            output_schema: None,
+            example_input: None,
+            hints: Hints { read_only: false, destructive: false },
+            sites: Vec::new(),
+            javascript: None,
+        }
+    }
+
+    fn failed(source: &str, message: &str) -> Self {
+        let mut findings = Findings::new(source);
+        findings.error(0, "check_failed", message);
+        Self::unread(findings)
+    }
+}
+
+fn analyse(source: &str) -> CheckReport {
+    let mut findings = Findings::new(source);
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, source, SourceType::ts()).parse();
+    if parsed.panicked || !parsed.diagnostics.is_empty() {
+        match syntax::jsx(source) {
+            Some(offset) => {
+                findings.error(
+                    offset,
+                    "syntax_jsx",
+                    "JSX is not erasable; build the value with plain code",
+                );
+            }
+            None => syntax_errors(
+                parsed.diagnostics.iter().map(|fault| {
+                    (
+                        fault.labels.first().map_or(0, |label| label.offset()),
+                        fault.message.to_string(),
+                    )
+                }),
+                &mut findings,
+            ),
+        }
+        if parsed.panicked {
+            return CheckReport::unread(findings);
+        }
+    }
+    let program = allocator.alloc(parsed.program);
+    let built = SemanticBuilder::new_compiler().with_build_nodes(true).build(program);
+    syntax_errors(
+        built.diagnostics.iter().map(|fault| {
+            (fault.labels.first().map_or(0, |label| label.offset()), fault.message.to_string())
+        }),
+        &mut findings,
+    );
+    let semantic = built.semantic;
+    syntax::restrict(semantic.nodes(), &mut findings);
+    let readable = !findings.has_errors();
+    let metadata = exports::read(program, semantic.scoping(), &mut findings);
+    let mut sites = Vec::new();
+    let mut javascript = None;
+    // Of code that is no erasable TypeScript, nothing said about calls would hold.
+    if readable {
+        sites = calls::derive(program, &semantic, &mut findings);
+        if sites.is_empty() {
+            findings.error(
+                0,
+                "no_vendor_call",
+                "the tool never calls its vendor; call `ctx.fetch(path, init)`",
+            );
+        }
+        javascript = emitted(source, &mut sites, &mut findings);
+    }
     CheckReport {
-        ok: false,
-        diagnostics: Vec::new(),
-        title: None,
-        description: None,
-        input_schema: None,
-        output_schema: None,
-        example_input: None,
-        hints: Hints { read_only: false, destructive: false },
-        sites: Vec::new(),
-        javascript: None,
+        ok: !findings.has_errors(),
+        title: metadata.title,
+        description: metadata.description,
+        input_schema: metadata.input_schema,
+        output_schema: metadata.output_schema,
+        example_input: metadata.example_input,
+        hints: hints(&sites),
+        sites,
+        javascript,
+        diagnostics: findings.into_diagnostics(),
+    }
+}
+
+/// Read-only when every call is GET or HEAD, destructive when DELETE is used.
+fn hints(sites: &[CallSite]) -> Hints {
+    let is = |site: &CallSite, names: &[&str]| match &site.method {
+        MethodPattern::Exactly(method) => names.contains(&method.as_str()),
+        MethodPattern::Any => false,
+    };
+    Hints {
+        read_only: !sites.is_empty() && sites.iter().all(|site| is(site, &["GET", "HEAD"])),
+        destructive: sites.iter().any(|site| is(site, &["DELETE"])),
+    }
+}
+
+/// The JavaScript that will run, read again: what was derived from the source
+/// must hold for it too, so that a fault of the printer cannot make a reader of
+/// a writer.
+fn emitted(source: &str, sites: &mut Vec<CallSite>, findings: &mut Findings<'_>) -> Option<String> {
+    let javascript = match emit::javascript(source) {
+        Ok(javascript) => javascript,
+        Err(reason) => {
+            findings.error(0, "emit_failed", format!("the types cannot be stripped: {reason}"));
+            return None;
+        }
+    };
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, &javascript, SourceType::mjs()).parse();
+    if parsed.panicked || !parsed.diagnostics.is_empty() {
+        findings.error(0, "emit_failed", "the types cannot be stripped; simplify the module");
+        return None;
+    }
+    let program = allocator.alloc(parsed.program);
+    let semantic = SemanticBuilder::new().with_build_nodes(true).build(program).semantic;
+    let again = calls::derive(program, &semantic, &mut Findings::new(&javascript));
+    if again != *sites {
+        findings.error(
+            0,
+            "emit_failed",
+            "the stripped module calls otherwise than the source; simplify it",
+        );
+        return None;
+    }
+    Some(javascript)
+}
+
+/// The parser's and the scope analysis' own findings.
+fn syntax_errors(faults: impl Iterator<Item = (u32, String)>, findings: &mut Findings<'_>) {
+    for (offset, message) in faults {
+        findings.error(offset, "syntax_error", message);
     }
 }
