@@ -1,5 +1,9 @@
 //! The audit: a row before the wire, a row after it, a row for each refusal,
-//! hash-chained. This file holds the shape of a row and the port it goes to.
+//! hash-chained. This file holds the shape of a row and the port it goes to;
+//! `writer` stores rows, `chain` makes them hold.
+
+pub(crate) mod chain;
+pub(crate) mod writer;
 
 use crate::{BoxFuture, StoreFault};
 use serde::{Deserialize, Serialize};

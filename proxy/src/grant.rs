@@ -1,6 +1,7 @@
 //! What a session may do. A permission is a value here, never a flag: the one
 //! that lets a write through can only be made from a decision whose MAC holds.
 
+use crate::policy::{GrantKind, SiteMatch};
 use crate::{AskId, ContentHash};
 
 /// What a run may send.
@@ -34,7 +35,33 @@ pub(crate) enum Covers {
     Digest(ContentHash),
 }
 
+impl Grant {
+    /// What the policy is told of it.
+    pub(crate) fn kind(&self) -> GrantKind {
+        match self {
+            Self::ReadOnly => GrantKind::ReadOnly,
+            Self::Preview => GrantKind::Preview,
+            Self::Ask => GrantKind::Ask,
+            Self::AskEach => GrantKind::AskEach,
+            Self::Write(_) => GrantKind::Write,
+        }
+    }
+}
+
 impl Permit {
+    /// Whether it lets one request through.
+    pub(crate) fn lets(&self, site: SiteMatch, digest: ContentHash) -> bool {
+        match self.covers {
+            Covers::RecordedSites => site == SiteMatch::Recorded,
+            Covers::Digest(shown) => shown == digest && site != SiteMatch::Outside,
+        }
+    }
+
+    /// The same answer for the bytes a person was shown, and no others.
+    pub(crate) fn only(self, shown: ContentHash) -> Self {
+        Self { ask: self.ask, covers: Covers::Digest(shown) }
+    }
+
     /// The ask whose answer this is, for the audit.
     pub fn ask(&self) -> &AskId {
         &self.ask

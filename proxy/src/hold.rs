@@ -4,6 +4,7 @@
 
 use crate::{AgentId, AskId, BoxFuture, ConnectionId, ContentHash, Effect, PersonId, RunId};
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
 /// The exact request a person is asked about.
 #[derive(Debug, Clone)]
@@ -60,4 +61,31 @@ pub trait Desk: Send + Sync {
     /// waits until it is decided or the wait budget ends. Dropping the future
     /// leaves the ask open.
     fn hold<'a>(&'a self, request: HeldRequest) -> BoxFuture<'a, HoldOutcome>;
+}
+
+/// The digest a person's answer is bound to: over the wire bytes, each field
+/// with its length, so that no two requests share one and nothing is decoded.
+pub(crate) fn digest(
+    method: &str,
+    authority: &str,
+    target: &str,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> ContentHash {
+    let mut hash = Sha256::new();
+    let mut put = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    put(b"cambium request 1");
+    put(method.as_bytes());
+    put(authority.as_bytes());
+    put(target.as_bytes());
+    put(&(headers.len() as u64).to_be_bytes());
+    for (name, value) in headers {
+        put(name.as_bytes());
+        put(value.as_bytes());
+    }
+    put(body);
+    ContentHash(hash.finalize().into())
 }

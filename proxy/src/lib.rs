@@ -10,24 +10,34 @@
 
 #![forbid(unsafe_code)]
 
+// The door and one request on its way, in order.
+mod address;
 mod approval;
 mod audit;
-mod clock;
-mod connection;
+mod credential;
+mod effect;
 mod grant;
+mod headers;
 mod hold;
-mod id;
-mod limits;
-mod port;
+mod policy;
 mod preview;
 mod proxy;
-mod refusal;
 mod request;
 mod resolve;
+mod scrub;
 mod secret;
 mod session;
 mod site;
+mod target;
+mod upstream;
 mod vault;
+// What they share.
+mod clock;
+mod connection;
+mod id;
+mod limits;
+mod port;
+mod refusal;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
 pub use audit::{AuditEvent, AuditKind, AuditRow, AuditSink};

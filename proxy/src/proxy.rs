@@ -1,12 +1,22 @@
 //! The parts of the proxy, joined: admits runs, opens sessions, seals secrets.
 
+use crate::approval::{self, About};
+use crate::audit::chain;
+use crate::audit::writer::Writer;
+use crate::credential::{self, Credential};
+use crate::resolve;
+use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
-    AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionSource, ContentHash, Desk,
-    Exception, Grant, Hints, Limits, PersonId, Refusal, Resolve, Secret, SecretStore, Session,
-    SessionSpec, StoreFault, Vault,
+    AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionId, ConnectionSource,
+    ConnectionStatus, ContentHash, Desk, Exception, Grant, Hints, Limits, PersonId, Refusal,
+    Resolve, Scheme, Secret, SecretStore, Session, SessionSpec, StoreFault, Vault,
 };
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What a proxy is built from.
 pub struct ProxyParts {
@@ -55,45 +65,148 @@ pub struct Admission<'a> {
 
 /// The only way out.
 pub struct Proxy {
-    parts: ProxyParts,
+    shared: Arc<Shared>,
 }
 
-#[allow(clippy::unused_async, clippy::todo, unused_variables)]
+/// What the proxy and its sessions share.
+pub(crate) struct Shared {
+    pub(crate) parts: ProxyParts,
+    pub(crate) writer: Writer,
+    pub(crate) tasks: Tasks,
+    network: Network,
+    lines: Mutex<HashMap<ConnectionId, Arc<Line>>>,
+}
+
+/// One state of one connection: its clients and its opened credential. A new
+/// generation gets a new one, so no pooled socket and no secret outlives the
+/// state it was made for.
+pub(crate) struct Line {
+    connection: Connection,
+    upstream: Result<Upstream, Refusal>,
+    credential: OnceCell<Arc<Credential>>,
+}
+
+impl Line {
+    /// The clients of this state.
+    pub(crate) fn upstream(&self) -> Result<&Upstream, Refusal> {
+        self.upstream.as_ref().map_err(Refusal::clone)
+    }
+
+    /// The opened credential; read and opened at first use.
+    pub(crate) async fn credential(&self, shared: &Shared) -> Result<Arc<Credential>, Refusal> {
+        let open = || async {
+            let sealed = match self.connection.scheme {
+                Scheme::None => Ok(None),
+                Scheme::Bearer | Scheme::ApiKeyHeader { .. } => {
+                    shared.parts.secrets.secret(&self.connection.id).await
+                }
+            };
+            credential::open(&shared.parts.vault, &self.connection, sealed).map(Arc::new)
+        };
+        self.credential.get_or_try_init(open).await.cloned()
+    }
+}
+
 impl Proxy {
     /// Joins the parts and starts the audit writer.
     pub async fn start(parts: ProxyParts) -> Result<Arc<Self>, StoreFault> {
-        Ok(Arc::new(Self { parts }))
+        let writer =
+            Writer::start(parts.node.clone(), parts.vault.clone(), parts.audit.clone()).await?;
+        let tasks = Tasks { tracker: TaskTracker::new(), stop: CancellationToken::new() };
+        let network = Network {
+            resolver: parts.resolver.clone(),
+            own: parts.own_addresses.clone().into(),
+            limits: parts.limits,
+            tasks: tasks.clone(),
+        };
+        let lines = Mutex::default();
+        Ok(Arc::new(Self { shared: Arc::new(Shared { parts, writer, tasks, network, lines }) }))
     }
 
     /// Turns what is stored into a grant. The only place that makes
     /// [`Grant::Write`]. A standing deny is `tool_denied`, dry run or not.
     pub async fn admit(&self, question: Admission<'_>) -> Result<Grant, Refusal> {
-        let _ = &self.parts;
-        todo!()
+        let Admission { person, agent, tool, version, connection, hints, dry_run, each } = question;
+        if connection.status == ConnectionStatus::Revoked {
+            return Err(Refusal::ConnectionRevoked("the connection was revoked".into()));
+        }
+        let about = About {
+            person,
+            agent,
+            tool,
+            version,
+            connection: &connection.id,
+            generation: connection.generation,
+        };
+        let parts = &self.shared.parts;
+        let wanted = approval::Wanted { read_only: hints.read_only, dry_run, each };
+        approval::admit(&*parts.approvals, &parts.vault, about, wanted).await
     }
 
     /// Opens the one session of a run. `desk` is asked when a write is held.
     pub fn open(self: &Arc<Self>, spec: SessionSpec, desk: Arc<dyn Desk>) -> Arc<Session> {
-        todo!()
+        let line = self.shared.line(&spec.connection);
+        Session::new(self.shared.clone(), spec, desk, line)
     }
 
     /// Seals a secret for a connection as it stands and stores it.
     pub async fn seal(&self, connection: &Connection, secret: Secret) -> Result<(), Refusal> {
-        todo!()
+        let parts = &self.shared.parts;
+        let sealed = credential::seal(&parts.vault, connection, &secret)?;
+        parts.secrets.put_secret(&sealed).await.map_err(|fault| {
+            tracing::error!(%fault, "a sealed secret could not be stored");
+            Refusal::CredentialUnavailable("the sealed secret could not be stored".into())
+        })?;
+        self.shared.forget(&connection.id);
+        Ok(())
     }
 
     /// Whether a host may be an entry of a connection: a valid public name, or
     /// one the exceptions allow. The error names the rule.
     pub fn check_host(host: &str, exceptions: &[Exception]) -> Result<(), Refusal> {
-        todo!()
+        resolve::check_host(host, exceptions)
     }
 
     /// Walks the audit chain; answers the number of rows, or the first row that
     /// does not hold and why.
     pub async fn verify_audit(&self) -> Result<u64, (u64, String)> {
-        todo!()
+        let parts = &self.shared.parts;
+        chain::verify(&parts.vault, &parts.node, &*parts.audit).await
     }
 
-    /// Writes what is queued and stops.
-    pub async fn stop(&self) {}
+    /// Ends what is under way, writes what is queued and stops.
+    pub async fn stop(&self) {
+        self.shared.tasks.stop.cancel();
+        self.shared.tasks.tracker.close();
+        self.shared.tasks.tracker.wait().await;
+        self.shared.writer.stop().await;
+    }
+}
+
+impl Shared {
+    /// The line of a connection as it stands; an older state's is dropped.
+    fn line(&self, connection: &Connection) -> Arc<Line> {
+        let mut lines = self.lines();
+        if let Some(line) = lines.get(&connection.id)
+            && line.connection == *connection
+        {
+            return line.clone();
+        }
+        let line = Arc::new(Line {
+            connection: connection.clone(),
+            upstream: Upstream::new(connection, &self.network),
+            credential: OnceCell::new(),
+        });
+        lines.insert(connection.id.clone(), line.clone());
+        line
+    }
+
+    /// Drops what is kept for a connection: its secret or its state changed.
+    pub(crate) fn forget(&self, connection: &ConnectionId) {
+        self.lines().remove(connection);
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<ConnectionId, Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -71,6 +71,8 @@ refusals! {
     BodyTooLarge = "body_too_large", Tool, retry false, "send a smaller body";
     /// A body too large to show a person.
     BodyTooLargeForApproval = "body_too_large_for_approval", Tool, retry false, "send at most 1 MiB in a request that needs approval";
+    /// A body that calls itself text and is not, so no person can be shown it.
+    BodyUnreadableForApproval = "body_unreadable_for_approval", Tool, retry false, "send text as UTF-8, or name the body's real content type";
     /// A header the module may not set, or one that is malformed.
     HeaderRefused = "header_refused", Tool, retry false, "leave the header out";
     /// The host resolves to an address that may not be dialled.

@@ -1,7 +1,9 @@
 //! A request as a module made it and a reply as it gets it. Both are plain
 //! values: nothing in them is believed until the session has looked.
 
+use crate::Refusal;
 use bytes::Bytes;
+use tokio::sync::mpsc;
 
 /// What a module asked for, untouched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +38,61 @@ pub struct Reply {
 /// A reply's body, scrubbed as it comes.
 #[derive(Debug)]
 pub struct Body {
-    pub(crate) chunks: tokio::sync::mpsc::Receiver<Result<Bytes, crate::Refusal>>,
+    pieces: mpsc::Receiver<Piece>,
+    over: bool,
 }
 
+/// What travels to a [`Body`]. The end is a piece of its own, so that a sender
+/// that vanished never looks like a complete body.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Data(Bytes),
+    Failed(Refusal),
+    End,
+}
+
+/// Pieces in flight: enough for a small body to be whole before it is read,
+/// so that nobody has to wait for a module that is slow to look.
+const PIECES: usize = 16;
+
 impl Body {
+    /// A body fed from elsewhere.
+    pub(crate) fn fed() -> (mpsc::Sender<Piece>, Self) {
+        let (feed, pieces) = mpsc::channel(PIECES);
+        (feed, Self { pieces, over: false })
+    }
+
+    /// A body that is already there.
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        let (feed, body) = Self::fed();
+        // The channel is new and holds both.
+        let _ = feed.try_send(Piece::Data(bytes));
+        let _ = feed.try_send(Piece::End);
+        body
+    }
+
     /// The next chunk; `None` at the complete end. An error means that what
     /// came before is not the whole body.
-    pub async fn chunk(&mut self) -> Option<Result<Bytes, crate::Refusal>> {
-        self.chunks.recv().await
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, Refusal>> {
+        if self.over {
+            return None;
+        }
+        let piece = self.pieces.recv().await;
+        match piece {
+            Some(Piece::Data(bytes)) => Some(Ok(bytes)),
+            Some(Piece::End) => {
+                self.over = true;
+                None
+            }
+            Some(Piece::Failed(refusal)) => {
+                self.over = true;
+                Some(Err(refusal))
+            }
+            None => {
+                self.over = true;
+                let why = "the exchange was cut off before its end";
+                Some(Err(Refusal::UpstreamTruncated(why.into())))
+            }
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Names to addresses, through the guard: one look-up, and the addresses that
-//! come out of [`permitted`] are the ones dialled, so nothing can change
-//! between the check and the connection. Dialling itself is `upstream.rs`'s.
+//! come out of [`guarded`] are the ones dialled, so nothing can change between
+//! the check and the connection. What an address is, is `address.rs`'s; dialling
+//! is `upstream.rs`'s.
 
-use crate::BoxFuture;
-use std::net::IpAddr;
+use crate::address::{Denied, judge};
+use crate::{BoxFuture, Exception, Host, Limits, Refusal};
+use std::net::{IpAddr, SocketAddr};
 
 /// Where addresses of a name come from. The guard runs on every answer, so a
 /// test that injects answers still meets it.
@@ -24,3 +26,114 @@ impl Resolve for SystemResolver {
         })
     }
 }
+
+/// Names that stand for metadata whatever they resolve to.
+const METADATA_NAMES: &[&str] = &["metadata.google.internal", "metadata", "instance-data"];
+
+/// The addresses of a host that may be dialled. Denied ones are dropped from a
+/// mixed answer; when none is left the host is refused.
+pub(crate) async fn guarded(
+    resolver: &dyn Resolve,
+    host: &Host,
+    exceptions: &[Exception],
+    own: &[SocketAddr],
+    limits: &Limits,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    if METADATA_NAMES.contains(&host.name.trim_end_matches('.')) {
+        return Err(Refusal::AddressDenied("the host is a cloud metadata service".into()));
+    }
+    let found = match host.name.parse::<IpAddr>() {
+        Ok(literal) => vec![literal],
+        Err(_) => look_up(resolver, &host.name, limits).await?,
+    };
+    let mut allowed = Vec::new();
+    let mut denied = None;
+    for address in found.into_iter().take(limits.addresses) {
+        let address = address.to_canonical();
+        match judge(address, host.port, exceptions, own) {
+            Ok(()) => allowed.push(SocketAddr::new(address, host.port)),
+            Err(reason) => {
+                tracing::warn!(host = %host.name, %address, ?reason, "address not dialled");
+                denied.get_or_insert(reason);
+            }
+        }
+    }
+    match denied {
+        _ if !allowed.is_empty() => Ok(allowed),
+        Some(Denied::Own) => {
+            Err(Refusal::SelfAddress("the host is one of our own listeners".into()))
+        }
+        Some(Denied::Class(class)) => {
+            Err(Refusal::AddressDenied(format!("the host resolves to {}", class.words())))
+        }
+        None => Err(Refusal::UpstreamTimeout("the host has no address".into())),
+    }
+}
+
+async fn look_up(
+    resolver: &dyn Resolve,
+    name: &str,
+    limits: &Limits,
+) -> Result<Vec<IpAddr>, Refusal> {
+    match tokio::time::timeout(limits.dns, resolver.resolve(name)).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => {
+            tracing::warn!(host = name, %error, "name look-up failed");
+            Err(Refusal::UpstreamTimeout("the host's name could not be looked up".into()))
+        }
+        Err(_) => Err(Refusal::UpstreamTimeout("the host's name was not looked up in time".into())),
+    }
+}
+
+/// Whether a host may stand in a connection, before any look-up. A literal
+/// address needs an exception that covers it; a name needs the shape of a
+/// public one.
+pub(crate) fn check_host(host: &str, exceptions: &[Exception]) -> Result<(), Refusal> {
+    let denied = |why: &str| Err(Refusal::AddressDenied(format!("the host {why}")));
+    if let Ok(address) = host.parse::<IpAddr>() {
+        let lifted = exceptions
+            .iter()
+            .any(|exception| judge(address, exception.port, exceptions, &[]).is_ok());
+        let spelled = address.to_string() == host;
+        return if lifted
+            && spelled
+            && crate::address::classify(address) != crate::address::Class::Public
+        {
+            Ok(())
+        } else {
+            denied("is an address; give a name, or an exception with its range and port")
+        };
+    }
+    if host.is_empty() || host.len() > 253 {
+        return denied("is empty or longer than 253 bytes");
+    }
+    let labels: Vec<&str> = host.split('.').collect();
+    let label_fits = |label: &&str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    if !labels.iter().all(label_fits) {
+        return denied("is not a lower-case ASCII name without a port, wildcard or final dot");
+    }
+    if METADATA_NAMES.contains(&host) {
+        return denied("is a cloud metadata service");
+    }
+    let last = labels.last().copied().unwrap_or_default();
+    // Parsers read a name whose last label is a number as an IPv4 address.
+    let numeric = last.bytes().all(|b| b.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    if numeric {
+        return denied("reads as an IPv4 address");
+    }
+    let local = last == "localhost" || labels.len() < 2;
+    if local && exceptions.is_empty() {
+        return denied("is local; a connection to it needs an exception with its range and port");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

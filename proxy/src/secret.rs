@@ -12,3 +12,16 @@ impl Secret {
         Self(Zeroizing::new(bytes))
     }
 }
+
+impl Secret {
+    /// Takes over what the vault opened.
+    pub(crate) fn take(bytes: Zeroizing<Vec<u8>>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes. Called in `credential.rs` and nowhere else; a test reads the
+    /// sources to hold that.
+    pub(crate) fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,10 +1,25 @@
 //! One run's permission to reach one vendor. A session never outlives its
-//! run: closing it refuses everything after, and drops what is held.
+//! run: closing it refuses everything after, and drops what is held. The steps
+//! of a request are in `session/`: `send` prepares, `hold` asks a person,
+//! `carry` takes it to the vendor and back, `trail` writes down what happened,
+//! `budget` counts.
 
+mod budget;
+mod carry;
+mod hold;
+mod send;
+mod trail;
+
+use crate::approval::About;
+use crate::proxy::{Line, Shared};
 use crate::{
-    AgentId, CallSite, Connection, ContentHash, Grant, Hints, OutboundRequest, PersonId, Preview,
-    Refusal, Reply, RunId,
+    AgentId, CallSite, Connection, ContentHash, Desk, Grant, Hints, OutboundRequest, PersonId,
+    Preview, Refusal, Reply, RunId,
 };
+use budget::Budget;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Everything a session is opened with.
 #[derive(Debug)]
@@ -64,34 +79,132 @@ pub struct SessionReport {
 }
 
 /// One run's way out.
-#[derive(Debug)]
 pub struct Session {
+    inner: Arc<Inner>,
+}
+
+/// What the tasks of a session share. It holds no session, so a task never
+/// keeps one open.
+struct Inner {
+    shared: Arc<Shared>,
     spec: SessionSpec,
+    desk: Arc<dyn Desk>,
+    line: Arc<Line>,
+    budget: Budget,
+    report: Mutex<SessionReport>,
+    /// How many requests wait for a person; locked while `waiting` changes.
+    held: Mutex<usize>,
+    waiting: watch::Sender<bool>,
+    /// Cancelled when the session closes or the proxy stops.
+    stop: CancellationToken,
+    /// Cancelled when a refusal has ended the run.
+    ended: CancellationToken,
 }
 
 impl Session {
-    /// Decides, signs, sends, scrubs and records one request.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        spec: SessionSpec,
+        desk: Arc<dyn Desk>,
+        line: Arc<Line>,
+    ) -> Arc<Self> {
+        let limits = &shared.parts.limits;
+        let inner = Inner {
+            budget: Budget::new(limits),
+            stop: shared.tasks.stop.child_token(),
+            ended: CancellationToken::new(),
+            report: Mutex::default(),
+            held: Mutex::new(0),
+            waiting: watch::Sender::new(false),
+            shared,
+            spec,
+            desk,
+            line,
+        };
+        Arc::new(Self { inner: Arc::new(inner) })
+    }
+
+    /// Decides, signs, sends, scrubs and records one request. Dropping the
+    /// future gives the request up; a write that was under way is then
+    /// recorded as `outcome_unknown`.
     pub async fn send(&self, request: OutboundRequest) -> Result<Reply, Refusal> {
-        let _ = (&self.spec, request);
-        Err(Refusal::RunClosed("the run has ended".into()))
+        send::send(&self.inner, request).await
     }
 
     /// Resolves when a refusal has ended the run (a method beyond its hints, a
-    /// denied or parked write). The engine then stops the sandbox.
+    /// denied or parked write, a revoked connection, an audit that cannot
+    /// record a write). The engine then stops the sandbox.
     pub async fn ended(&self) {
-        std::future::pending().await
+        self.inner.ended.cancelled().await;
     }
 
     /// True while a request is held for a person: the run's clock is stopped.
-    pub fn holding(&self) -> tokio::sync::watch::Receiver<bool> {
-        tokio::sync::watch::channel(false).1
+    pub fn holding(&self) -> watch::Receiver<bool> {
+        self.inner.waiting.subscribe()
     }
 
     /// Refuses everything after, drops what is held, aborts what is under way.
-    pub fn close(&self) {}
+    pub fn close(&self) {
+        self.inner.stop.cancel();
+    }
 
     /// What it did so far.
     pub fn report(&self) -> SessionReport {
-        SessionReport::default()
+        self.inner.report().clone()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("run", &self.inner.spec.run).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn report(&self) -> MutexGuard<'_, SessionReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, usize> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a decision must be about to count here.
+    fn about(&self) -> About<'_> {
+        About {
+            person: &self.spec.person,
+            agent: &self.spec.agent,
+            tool: &self.spec.tool,
+            version: &self.spec.version,
+            connection: &self.spec.connection.id,
+            generation: self.spec.connection.generation,
+        }
+    }
+
+    /// Counts a request as waiting for a person until the guard is dropped.
+    fn hold_clock(self: &Arc<Self>) -> HoldGuard {
+        let mut held = self.held();
+        *held += 1;
+        self.waiting.send_replace(true);
+        drop(held);
+        HoldGuard { inner: self.clone() }
+    }
+}
+
+struct HoldGuard {
+    inner: Arc<Inner>,
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        let mut held = self.inner.held();
+        *held -= 1;
+        self.inner.waiting.send_replace(*held > 0);
     }
 }

@@ -1,0 +1,299 @@
+//! A cleared request to the vendor and its reply back. The connection is read
+//! once more, the intent is stored, then bytes go; whatever happens after, an
+//! outcome is written. A write that may have gone and whose answer is not whole
+//! is `outcome_unknown`, so that nobody is told to try again.
+
+use super::Inner;
+use super::send::{Clearance, Draft, closed, unrecorded};
+use super::trail::Trail;
+use crate::credential::Credential;
+use crate::request::Piece;
+use crate::scrub::{Coding, Decoder, Stream};
+use crate::upstream::{Incomplete, Outgoing, body_refusal};
+use crate::{AuditKind, Body, Connection, ConnectionStatus, Effect, Refusal, Reply, headers};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Sleep;
+
+/// Everything one exchange needs.
+pub(super) struct Parcel {
+    pub(super) inner: Arc<Inner>,
+    pub(super) trail: Trail,
+    pub(super) draft: Draft,
+    pub(super) clearance: Clearance,
+    pub(super) credential: Arc<Credential>,
+    /// Kept until the body's end.
+    pub(super) slot: OwnedSemaphorePermit,
+}
+
+type Head = oneshot::Sender<Result<Reply, Refusal>>;
+
+/// Takes a request to its end. Runs in a task the proxy owns.
+pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
+    if let Err(refusal) = check_before_wire(&parcel).await {
+        parcel.trail.refused(&refusal).await;
+        let _ = head.send(Err(refusal));
+        return;
+    }
+    let effect = parcel.draft.held.effect;
+    parcel.trail.decision = "forward";
+    let intent = parcel.trail.row(AuditKind::Intent, effect != Effect::Read);
+    if let Err(refusal) = intent.stored().await.map_err(unrecorded) {
+        parcel.trail.fatal(&refusal);
+        parcel.trail.settle(Some(&refusal), None);
+        let _ = head.send(Err(refusal));
+        return;
+    }
+    let mut deadline = Box::pin(tokio::time::sleep(parcel.inner.shared.parts.limits.exchange));
+    let reply = match exchange(&mut parcel, &mut deadline, &mut head).await {
+        Ok(reply) => reply,
+        Err(refusal) => {
+            outcome(&mut parcel.trail, effect, Some(&refusal));
+            let _ = head.send(Err(refusal));
+            return;
+        }
+    };
+    let Opened { headers, decoder, stream, incoming } = reply;
+    let (feed, body) = Body::fed();
+    let status = parcel.trail.status.unwrap_or_default();
+    let reply = Reply { status, headers, body, intercepted: false };
+    // Nobody there any more: the pump notices at its first piece.
+    let _ = head.send(Ok(reply));
+    let Parcel { inner, mut trail, slot, .. } = parcel;
+    let mut pump = Pump { inner: &inner, trail: &mut trail, decoder, stream, feed: &feed };
+    let end = pump.run(incoming, &mut deadline).await;
+    let (decoded, redactions) = (pump.decoder.produced(), pump.stream.redactions());
+    trail.bytes = Some(decoded as u64);
+    trail.redactions = trail.redactions.saturating_add(redactions);
+    let piece = match end {
+        Ok(()) => {
+            outcome(&mut trail, effect, None);
+            Piece::End
+        }
+        Err(refusal) => {
+            let refusal = after_sending(effect, refusal, trail.status);
+            outcome(&mut trail, effect, Some(&refusal));
+            Piece::Failed(refusal)
+        }
+    };
+    drop(slot);
+    // A reader that never comes must not keep this task: it sees the cut.
+    tokio::select! {
+        () = inner.stop.cancelled() => {}
+        () = &mut deadline => {}
+        _ = feed.send(piece) => {}
+    }
+}
+
+/// What is checked last before bytes go.
+async fn check_before_wire(parcel: &Parcel) -> Result<(), Refusal> {
+    let inner = &parcel.inner;
+    match (&parcel.clearance, parcel.draft.held.effect) {
+        (Clearance::Read, Effect::Read) => {}
+        (Clearance::Write(permit), Effect::Write | Effect::Destroy)
+            if permit.lets(parcel.draft.site, parcel.draft.held.digest) => {}
+        _ => return Err(Refusal::MethodExceedsHint("the permit is for another request".into())),
+    }
+    if inner.stop.is_cancelled() {
+        return Err(closed());
+    }
+    let id = &inner.spec.connection.id;
+    let now = inner.shared.parts.connections.connection(id).await.map_err(|fault| {
+        tracing::error!(%fault, "the connection could not be read");
+        Refusal::AuditUnavailable("the connection could not be read; nothing was sent".into())
+    })?;
+    still_the_same(now, &inner.spec.connection).inspect_err(|_| inner.shared.forget(id))
+}
+
+fn still_the_same(now: Option<Connection>, then: &Connection) -> Result<(), Refusal> {
+    let why = match now {
+        None => "the connection is gone",
+        Some(now) => match now.status {
+            ConnectionStatus::Revoked => "the connection was revoked",
+            ConnectionStatus::Connected if now.generation != then.generation => {
+                "the connection was changed while the run was under way"
+            }
+            ConnectionStatus::Connected => return Ok(()),
+        },
+    };
+    Err(Refusal::ConnectionRevoked(why.into()))
+}
+
+/// A reply whose head has been judged.
+struct Opened {
+    headers: Vec<(String, String)>,
+    decoder: Decoder,
+    stream: Stream,
+    incoming: Incoming,
+}
+
+async fn exchange(
+    parcel: &mut Parcel,
+    deadline: &mut Pin<Box<Sleep>>,
+    head: &mut Head,
+) -> Result<Opened, Refusal> {
+    let effect = parcel.draft.held.effect;
+    let since = parcel.trail.ticks();
+    let sending = upstream(parcel);
+    let answer = tokio::select! {
+        biased;
+        () = parcel.inner.stop.cancelled() => Err(after_sending(effect, closed(), None)),
+        () = head.closed() => {
+            let gone = Refusal::RunClosed("the request was given up".into());
+            Err(after_sending(effect, gone, None))
+        }
+        () = deadline => Err(after_sending(effect, late(), None)),
+        // Says itself whether a write may have gone.
+        answer = sending => answer,
+    };
+    parcel.trail.vendor_us = parcel.trail.ticks().saturating_sub(since);
+    let reply = answer?;
+    parcel.trail.status = Some(reply.status.as_u16());
+    open(parcel, reply).map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
+}
+
+async fn upstream(parcel: &Parcel) -> Result<Incomplete, Refusal> {
+    let held = &parcel.draft.held;
+    let mut headers = headers::wire(&held.headers)?;
+    // Last, so that nothing after can take it off or put another beside it.
+    if let Some((name, value)) = parcel.credential.header() {
+        headers.insert(name, value);
+    }
+    let outgoing = Outgoing {
+        method: &held.method,
+        effect: held.effect,
+        authority: &held.authority,
+        path_and_query: &held.target,
+        headers,
+        body: held.body.clone(),
+    };
+    parcel.inner.line.upstream()?.send(outgoing).await
+}
+
+/// Judges the head of a reply and prepares its body.
+fn open(parcel: &mut Parcel, reply: Incomplete) -> Result<Opened, Refusal> {
+    let limits = &parcel.inner.shared.parts.limits;
+    let spec = &parcel.inner.spec;
+    let passed = headers::response_headers(&reply.headers, &spec.connection, &parcel.draft.target);
+    let redactor = parcel.credential.redactor();
+    let mut redactions = 0;
+    let headers = passed
+        .into_iter()
+        .map(|(name, value)| {
+            let (value, count) = redactor.text(&value);
+            redactions += count;
+            (name, value)
+        })
+        .collect();
+    parcel.trail.redactions = redactions;
+    let coding = if reply.body.is_end_stream() {
+        Coding::Identity
+    } else {
+        Coding::of(&reply.headers).inspect_err(|_| reply.poison())?
+    };
+    let announced = reply.body.size_hint().lower();
+    if announced > limits.response_bytes as u64 {
+        reply.poison();
+        return Err(Refusal::ResponseTooLarge(format!(
+            "the answer is {announced} bytes, at most {} are taken",
+            limits.response_bytes
+        )));
+    }
+    let decoder = Decoder::new(coding, limits);
+    Ok(Opened { headers, decoder, stream: redactor.stream(), incoming: reply.body })
+}
+
+/// Moves a body from the vendor to the module.
+struct Pump<'a> {
+    inner: &'a Inner,
+    trail: &'a mut Trail,
+    decoder: Decoder,
+    stream: Stream,
+    feed: &'a mpsc::Sender<Piece>,
+}
+
+impl Pump<'_> {
+    async fn run(
+        &mut self,
+        mut incoming: Incoming,
+        deadline: &mut Pin<Box<Sleep>>,
+    ) -> Result<(), Refusal> {
+        let idle = self.inner.shared.parts.limits.idle;
+        loop {
+            let since = self.trail.ticks();
+            let frame = tokio::select! {
+                biased;
+                () = self.inner.stop.cancelled() => return Err(closed()),
+                () = &mut *deadline => return Err(late()),
+                frame = tokio::time::timeout(idle, incoming.frame()) => frame,
+            };
+            self.trail.vendor_us += self.trail.ticks().saturating_sub(since);
+            let Some(frame) = frame.map_err(|_| late())? else {
+                let rest = self.decoder.finish()?;
+                let mut last = self.stream.push(rest).to_vec();
+                last.extend_from_slice(&self.stream.finish());
+                return self.give(last.into(), deadline).await;
+            };
+            // Trailers are dropped: no reader of ours wants them.
+            let Ok(data) = frame.map_err(|error| body_refusal(&error))?.into_data() else {
+                continue;
+            };
+            let decoded = self.decoder.push(data)?;
+            let scrubbed = self.stream.push(decoded);
+            self.give(scrubbed, deadline).await?;
+        }
+    }
+
+    async fn give(&mut self, bytes: Bytes, deadline: &mut Pin<Box<Sleep>>) -> Result<(), Refusal> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let since = self.trail.ticks();
+        let given = tokio::select! {
+            biased;
+            () = self.inner.stop.cancelled() => Err(closed()),
+            () = &mut *deadline => Err(late()),
+            given = self.feed.send(Piece::Data(bytes)) => {
+                given.map_err(|_| Refusal::RunClosed("the reply was not read to its end".into()))
+            }
+        };
+        self.trail.reader_us += self.trail.ticks().saturating_sub(since);
+        given
+    }
+}
+
+fn late() -> Refusal {
+    Refusal::UpstreamTimeout("the vendor did not finish in time".into())
+}
+
+/// What a failure is once bytes may have gone: for a write the agent must look
+/// before it writes again, whatever the failure was.
+fn after_sending(effect: Effect, refusal: Refusal, status: Option<u16>) -> Refusal {
+    match (effect, &refusal) {
+        (Effect::Read, _) | (_, Refusal::OutcomeUnknown(_)) => refusal,
+        (Effect::Write | Effect::Destroy, _) => {
+            let code = refusal.code();
+            Refusal::OutcomeUnknown(match status {
+                Some(status) => {
+                    format!("the vendor answered {status}, its answer is not whole ({code})")
+                }
+                None => format!("the write may have reached the vendor ({code})"),
+            })
+        }
+    }
+}
+
+/// Writes what came of an intent. It is queued, not awaited: the intent stands,
+/// and an outcome that is missing reads as unknown.
+fn outcome(trail: &mut Trail, effect: Effect, refusal: Option<&Refusal>) {
+    refusal.map_or("completed", Refusal::code).clone_into(&mut trail.rule);
+    if let Some(refusal) = refusal {
+        trail.fatal(refusal);
+    }
+    trail.settle(refusal, None);
+    drop(trail.row(AuditKind::Outcome, effect != Effect::Read));
+}

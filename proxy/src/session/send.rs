@@ -1,0 +1,194 @@
+//! One request from what a module asked for to what may go: read, judged,
+//! previewed or cleared. Nothing here touches the network; `carry` does.
+
+use super::trail::Trail;
+use super::{Inner, carry, hold};
+use crate::policy::{Decision, Facts, SiteMatch, decide};
+use crate::scrub::Redactor;
+use crate::site::match_sites;
+use crate::target::Target;
+use crate::{
+    AuditKind, Body, Effect, HeldRequest, OutboundRequest, Permit, Preview, Refusal, Reply,
+    StoreFault, effect, headers,
+};
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// A request that is complete but for its credential.
+pub(super) struct Draft {
+    pub(super) held: HeldRequest,
+    pub(super) target: Target,
+    pub(super) site: SiteMatch,
+}
+
+/// What lets a request go.
+pub(super) enum Clearance {
+    /// It reads.
+    Read,
+    /// A person said so.
+    Write(Permit),
+}
+
+/// What becomes of a draft.
+enum Way {
+    Preview(Preview),
+    Go(Clearance),
+}
+
+pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result<Reply, Refusal> {
+    let credential = inner.line.credential(&inner.shared).await;
+    let redactor = match &credential {
+        Ok(credential) => credential.redactor().clone(),
+        // Without a secret there is nothing to hide.
+        Err(_) => Redactor::none(),
+    };
+    let mut trail = Trail::begin(inner, redactor, &request.method, &request.target);
+    let prepared = prepare(inner, &mut trail, request).await;
+    let (draft, slot, way) = match prepared {
+        Ok(prepared) => prepared,
+        Err(refusal) => {
+            trail.refused(&refusal).await;
+            return Err(refusal);
+        }
+    };
+    match way {
+        Way::Preview(preview) => show(&mut trail, preview).await,
+        Way::Go(clearance) => {
+            let credential = match credential {
+                Ok(credential) => credential,
+                Err(refusal) => {
+                    trail.refused(&refusal).await;
+                    return Err(refusal);
+                }
+            };
+            // A task of its own: whoever waits may go away, the outcome must
+            // be written down all the same.
+            let (head, reply) = oneshot::channel();
+            let parcel =
+                carry::Parcel { inner: inner.clone(), trail, draft, clearance, credential, slot };
+            inner.shared.tasks.tracker.spawn(carry::carry(parcel, head));
+            reply.await.unwrap_or_else(|_| Err(closed()))
+        }
+    }
+}
+
+async fn prepare(
+    inner: &Arc<Inner>,
+    trail: &mut Trail,
+    request: OutboundRequest,
+) -> Result<(Draft, OwnedSemaphorePermit, Way), Refusal> {
+    if inner.stop.is_cancelled() {
+        return Err(closed());
+    }
+    if inner.ended.is_cancelled() {
+        return Err(Refusal::RunClosed("a refusal has ended the run".into()));
+    }
+    inner.budget.allows(trail.number())?;
+    let slot = tokio::select! {
+        biased;
+        () = inner.stop.cancelled() => return Err(closed()),
+        slot = inner.budget.slot() => slot?,
+    };
+    let (draft, decision) = judge(inner, trail, request)?;
+    let way = match decision {
+        Decision::Refuse(refusal) => return Err(refusal),
+        Decision::Forward => Way::Go(Clearance::Read),
+        Decision::Preview => Way::Preview(Preview::of(&draft.held, &inner.spec.connection)),
+        Decision::NeedsPermit { standing_counts } => {
+            let permit = hold::clear(inner, trail, &draft, standing_counts).await?;
+            trail.approval = Some(permit.ask().clone());
+            Way::Go(Clearance::Write(permit))
+        }
+    };
+    Ok((draft, slot, way))
+}
+
+/// Everything that is decided from the request and the session alone.
+fn judge(
+    inner: &Inner,
+    trail: &mut Trail,
+    request: OutboundRequest,
+) -> Result<(Draft, Decision), Refusal> {
+    let (spec, limits) = (&inner.spec, &inner.shared.parts.limits);
+    let OutboundRequest { method, host, target, headers: given, body, sdk } = request;
+    let target = Target::read(&spec.connection, host.as_deref(), &target, sdk, limits)?;
+    trail.aims(&target);
+    let effect = effect::effect(&method)?;
+    trail.effect = Some(effect);
+    if body.len() > limits.request_body_bytes {
+        return Err(Refusal::BodyTooLarge(format!(
+            "the body is {} bytes, at most {} are sent",
+            body.len(),
+            limits.request_body_bytes
+        )));
+    }
+    let headers = headers::request_headers(&given, &spec.connection.scheme, limits)?;
+    headers.notes.iter().for_each(|note| trail.note(note));
+    let site = match_sites(&spec.sites, spec.hints, &spec.connection, &method, effect, &target);
+    let grant = spec.grant.kind();
+    let facts = Facts { grant, hints: spec.hints, effect, site, body: !body.is_empty(), sdk };
+    let (decision, rule) = decide(&facts);
+    rule.clone_into(&mut trail.rule);
+    let held = held(inner, effect, method, &target, headers.passed, body);
+    trail.digest = Some(held.digest);
+    Ok((Draft { held, target, site }, decision))
+}
+
+fn held(
+    inner: &Inner,
+    effect: Effect,
+    method: String,
+    target: &Target,
+    headers: Vec<(String, String)>,
+    body: Bytes,
+) -> HeldRequest {
+    let spec = &inner.spec;
+    let path_and_query = target.path_and_query();
+    let digest = crate::hold::digest(&method, &target.authority, &path_and_query, &headers, &body);
+    HeldRequest {
+        run: spec.run.clone(),
+        person: spec.person.clone(),
+        agent: spec.agent.clone(),
+        tool: spec.tool.clone(),
+        version: spec.version,
+        connection: spec.connection.id.clone(),
+        generation: spec.connection.generation,
+        effect,
+        method,
+        authority: target.authority.clone(),
+        target: path_and_query,
+        headers,
+        body,
+        digest,
+    }
+}
+
+/// A dry run's stop: recorded, shown, never sent.
+async fn show(trail: &mut Trail, preview: Preview) -> Result<Reply, Refusal> {
+    trail.decision = "preview";
+    if let Err(refusal) = trail.row(AuditKind::Preview, false).stored().await.map_err(unrecorded) {
+        trail.fatal(&refusal);
+        trail.settle(Some(&refusal), None);
+        return Err(refusal);
+    }
+    let body = serde_json::to_vec(&preview).unwrap_or_default();
+    trail.settle(None, Some(preview));
+    Ok(Reply {
+        status: 202,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: Body::whole(body.into()),
+        intercepted: true,
+    })
+}
+
+/// The run is over.
+pub(super) fn closed() -> Refusal {
+    Refusal::RunClosed("the run has ended".into())
+}
+
+/// A row that could not be stored.
+pub(super) fn unrecorded(fault: StoreFault) -> Refusal {
+    tracing::error!(%fault, "the audit is unavailable");
+    Refusal::AuditUnavailable("the audit could not record the request; nothing was sent".into())
+}
