@@ -1,1 +1,47 @@
-//! SQLite behind the ports that proxy and engine define.
+//! SQLite behind the ports that `proxy` and `engine` define. One [`Store`]
+//! implements them all; each method is one transaction, and a method answers
+//! only after its commit. Rows come back as they were stored: MACs are made and
+//! checked by those who define them.
+//!
+//! Who owns which table; nobody else writes it, except where a line below says so.
+//!
+//! | file | tables | port |
+//! |---|---|---|
+//! | `people.rs` | persons, codes, sessions | `PersonStore` |
+//! | `agents.rs` | agents, agent_tokens | `AgentStore` |
+//! | `connections.rs` | connections, connection_scopes | `ConnectionStore`, `ConnectionSource` |
+//! | `secrets.rs` | secrets | `SecretStore` |
+//! | `tools.rs` | versions, pointers | `ToolStore` |
+//! | `sets.rs` | members, history | `SetStore` |
+//! | `asks.rs` | asks | `AskStore` |
+//! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
+//! | `runs.rs` | runs, results | `RunStore` |
+//! | `audit.rs` | audit | `AuditSink` |
+//!
+//! Transactions that span owners, each through the owner's own function:
+//! *publish* (versions, pointers, members, history), *revoke* (connections,
+//! members, history, decisions), *settle* (asks, decisions), *end of a run that
+//! was a use* (runs, members).
+//!
+//! Statements keep to what SQLite and PostgreSQL both take; the schema is
+//! written per database, since triggers and column types differ.
+
+mod agents;
+mod asks;
+mod audit;
+mod connections;
+mod database;
+mod decisions;
+mod error;
+mod people;
+#[cfg(test)]
+mod plans;
+mod row;
+mod runs;
+mod schema;
+mod secrets;
+mod sets;
+mod tools;
+
+pub use database::Store;
+pub use error::StoreError;

@@ -1,0 +1,199 @@
+//! Connections and which agents may use them. A revoke spans owners: it takes
+//! the connection's tools out of every working set and appends the withdrawals.
+
+use crate::database::Commit;
+use crate::error::fault;
+use crate::row::{Read, belongs, to_json, to_word, whole};
+use crate::{Store, decisions, sets};
+use cambium_engine::MoveCause;
+use cambium_engine::port::{Answering, ConnectionStore, Revoked};
+use cambium_proxy::{
+    AgentId, BoxFuture, Connection, ConnectionId, ConnectionSource, DecisionRow, PersonId,
+    StoreFault,
+};
+use sqlx::sqlite::SqliteRow;
+
+pub(crate) const BY_ID: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
+        scheme, exceptions, ca_pem, generation, status
+    FROM connections WHERE connection_id = $1";
+// An id before a slug that looks like one.
+pub(crate) const FIND: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
+        scheme, exceptions, ca_pem, generation, status
+    FROM connections WHERE person_id = $1 AND (connection_id = $2 OR slug = $2)
+    ORDER BY CASE WHEN connection_id = $2 THEN 0 ELSE 1 END LIMIT 1";
+const ALL: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
+        scheme, exceptions, ca_pem, generation, status
+    FROM connections WHERE person_id = $1 ORDER BY slug";
+pub(crate) const SCOPE: &str =
+    "SELECT agent_id FROM connection_scopes WHERE connection_id = $1 ORDER BY agent_id";
+// Promoted tools whose current version runs on the connection.
+pub(crate) const LEAVING: &str = "SELECT DISTINCT m.agent_id, m.tool
+    FROM versions v
+    JOIN pointers p ON p.person_id = v.person_id AND p.tool = v.tool AND p.number = v.number
+    JOIN members m ON m.tool = v.tool AND m.person_id = v.person_id AND m.promoted = 1
+    WHERE v.connection_id = $1 AND p.sequence = (
+        SELECT MAX(q.sequence) FROM pointers q
+        WHERE q.person_id = p.person_id AND q.tool = p.tool)
+    ORDER BY m.agent_id, m.tool";
+
+impl ConnectionSource for Store {
+    fn connection<'a>(
+        &'a self,
+        id: &'a ConnectionId,
+    ) -> BoxFuture<'a, Result<Option<Connection>, StoreFault>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
+            row.map_err(fault)?.as_ref().map(read).transpose()
+        })
+    }
+}
+
+impl ConnectionStore for Store {
+    fn insert_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        scope: &'a [AgentId],
+        now_ms: i64,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            sqlx::query(
+                "INSERT INTO connections (connection_id, person_id, slug, vendor, display_name,
+                    hosts, scheme, exceptions, ca_pem, generation, status, created_ms)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            )
+            .bind(connection.id.as_str())
+            .bind(connection.person.as_str())
+            .bind(&connection.slug)
+            .bind(&connection.vendor)
+            .bind(&connection.display_name)
+            .bind(to_json(&connection.hosts)?)
+            .bind(to_json(&connection.scheme)?)
+            .bind(to_json(&connection.exceptions)?)
+            .bind(connection.ca_pem.as_deref())
+            .bind(whole(connection.generation)?)
+            .bind(to_word(&connection.status)?)
+            .bind(now_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            for agent in scope {
+                // Also by person: no connection reaches another person's agent.
+                let done = sqlx::query(
+                    "INSERT INTO connection_scopes (connection_id, agent_id, person_id)
+                    SELECT $1, agent_id, person_id FROM agents
+                    WHERE agent_id = $2 AND person_id = $3",
+                )
+                .bind(connection.id.as_str())
+                .bind(agent.as_str())
+                .bind(connection.person.as_str())
+                .execute(writing.on())
+                .await
+                .map_err(fault)?;
+                belongs(done.rows_affected(), "agent")?;
+            }
+            writing.commit().await
+        })
+    }
+
+    fn find_connection<'a>(
+        &'a self,
+        person: &'a PersonId,
+        id_or_slug: &'a str,
+    ) -> Answering<'a, Option<Connection>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(FIND)
+                .bind(person.as_str())
+                .bind(id_or_slug)
+                .fetch_optional(&mut *on)
+                .await;
+            row.map_err(fault)?.as_ref().map(read).transpose()
+        })
+    }
+
+    fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(ALL).bind(person.as_str()).fetch_all(&mut *on).await;
+            rows.map_err(fault)?.iter().map(read).collect()
+        })
+    }
+
+    fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(SCOPE).bind(connection.as_str()).fetch_all(&mut *on).await;
+            rows.map_err(fault)?.iter().map(|row| row.id("agent_id", AgentId::new)).collect()
+        })
+    }
+
+    fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let done =
+                sqlx::query("UPDATE connections SET status = 'connected' WHERE connection_id = $1")
+                    .bind(connection.as_str())
+                    .execute(writing.on())
+                    .await
+                    .map_err(fault)?;
+            belongs(done.rows_affected(), "connection")?;
+            writing.commit().await
+        })
+    }
+
+    fn revoke_connection<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        withdrawals: &'a [DecisionRow],
+        now_ms: i64,
+    ) -> Answering<'a, Revoked> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let row = sqlx::query(BY_ID).bind(connection.as_str());
+            let row = row.fetch_optional(writing.on()).await.map_err(fault)?;
+            belongs(u64::from(row.is_some()), "connection")?;
+            let done = sqlx::query(
+                "UPDATE connections SET status = 'revoked'
+                WHERE connection_id = $1 AND status <> 'revoked'",
+            )
+            .bind(connection.as_str())
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            if done.rows_affected() == 0 {
+                return Ok(Revoked::default());
+            }
+            let rows = sqlx::query(LEAVING).bind(connection.as_str());
+            let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;
+            let mut left = Vec::with_capacity(rows.len());
+            for row in rows {
+                let (agent, tool) = (row.id("agent_id", AgentId::new)?, row.tool("tool")?);
+                sets::move_out(writing.on(), &agent, &tool, MoveCause::Revoke, now_ms).await?;
+                left.push((agent, tool));
+            }
+            for withdrawal in withdrawals {
+                decisions::append(writing.on(), withdrawal).await?;
+            }
+            writing.commit().await?;
+            Ok(Revoked { changed: true, left })
+        })
+    }
+}
+
+fn read(row: &SqliteRow) -> Result<Connection, StoreFault> {
+    Ok(Connection {
+        id: row.id("connection_id", ConnectionId::new)?,
+        person: row.id("person_id", PersonId::new)?,
+        slug: row.get_as("slug")?,
+        vendor: row.get_as("vendor")?,
+        display_name: row.get_as("display_name")?,
+        hosts: row.json("hosts")?,
+        scheme: row.json("scheme")?,
+        exceptions: row.json("exceptions")?,
+        ca_pem: row.get_as("ca_pem")?,
+        generation: row.unsigned("generation")?,
+        status: row.word("status")?,
+    })
+}

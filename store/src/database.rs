@@ -1,0 +1,184 @@
+//! The database file: how it is opened, who may write and who reads. There is
+//! one pen: every write transaction takes it first, so that writers of this
+//! process queue in order instead of polling for SQLite's lock. Two connections
+//! write, one that waits for the disk at each commit and one that does not
+//! (both survive the death of the process; only the first a loss of power).
+
+use crate::error::fault;
+use crate::{StoreError, schema};
+use cambium_proxy::StoreFault;
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// How long a statement waits for another process's lock.
+const BUSY: Duration = Duration::from_secs(5);
+/// How long a writer waits for the pen, and any caller for a connection.
+const TURN: Duration = Duration::from_secs(10);
+/// Readers at once; each is a thread.
+const READERS: u32 = 4;
+/// A file up to this size is checked whole when it is opened; a larger one
+/// would delay the start, `cambium doctor` is for it.
+const CHECKED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The store: implements every port of `proxy` and `engine`. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pen: Mutex<()>,
+    durable: SqlitePool,
+    quick: SqlitePool,
+    readers: SqlitePool,
+}
+
+/// When a write transaction's commit answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// After the disk has it.
+    Durable,
+    /// After the write-ahead log has it.
+    Quick,
+}
+
+/// A write transaction, with the pen. Dropped without [`Writing::commit`],
+/// nothing of it stays.
+pub(crate) struct Writing<'a> {
+    // Declared first: rolled back before the pen passes on.
+    transaction: Transaction<'static, Sqlite>,
+    _pen: MutexGuard<'a, ()>,
+}
+
+impl Store {
+    /// Opens the database file, making it (mode 0600) and its directory (mode
+    /// 0700) if they are not there, and brings its schema up to date.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        make_file(path).await?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .journal_mode(SqliteJournalMode::Wal)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        let one = |synchronous| pool(1).connect_lazy_with(options.clone().synchronous(synchronous));
+        let readers = options.clone().pragma("query_only", "1");
+        let store = Self::of(Inner {
+            pen: Mutex::new(()),
+            durable: one(SqliteSynchronous::Full),
+            quick: one(SqliteSynchronous::Normal),
+            readers: pool(READERS).connect_lazy_with(readers),
+        });
+        store.prepare(path).await?;
+        Ok(store)
+    }
+
+    /// A store that is gone when it is dropped, on a single connection.
+    pub async fn in_memory() -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::new().in_memory(true).foreign_keys(true);
+        let only = pool(1).connect_lazy_with(options);
+        let store = Self::of(Inner {
+            pen: Mutex::new(()),
+            durable: only.clone(),
+            quick: only.clone(),
+            readers: only,
+        });
+        store.prepare(&PathBuf::from(":memory:")).await?;
+        Ok(store)
+    }
+
+    /// Waits for what is under way, then closes the file. Every call after it
+    /// is refused.
+    pub async fn close(&self) {
+        let _pen = self.inner.pen.lock().await;
+        self.inner.readers.close().await;
+        self.inner.quick.close().await;
+        self.inner.durable.close().await;
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+
+    async fn prepare(&self, path: &Path) -> Result<(), StoreError> {
+        let failed = |error: sqlx::Error| StoreError::opening(path, &error);
+        let mut writer = self.inner.durable.acquire().await.map_err(failed)?;
+        let size = tokio::fs::metadata(path).await.map_or(0, |file| file.len());
+        if (1..=CHECKED_BYTES).contains(&size) {
+            let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
+                .fetch_one(&mut *writer)
+                .await
+                .map_err(failed)?;
+            if said != "ok" {
+                return Err(StoreError::Corrupt { path: path.to_owned(), reason: said });
+            }
+        }
+        schema::apply(&mut writer, path).await
+    }
+
+    /// Begins a write transaction once the pen is free.
+    pub(crate) async fn write(&self, commit: Commit) -> Result<Writing<'_>, StoreFault> {
+        let late = || StoreFault::Unavailable("the writers before this one took too long".into());
+        let pen = tokio::time::timeout(TURN, self.inner.pen.lock()).await.map_err(|_| late())?;
+        let pool = match commit {
+            Commit::Durable => &self.inner.durable,
+            Commit::Quick => &self.inner.quick,
+        };
+        let transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        Ok(Writing { transaction, _pen: pen })
+    }
+
+    /// A connection that reads.
+    pub(crate) async fn read(&self) -> Result<PoolConnection<Sqlite>, StoreFault> {
+        self.inner.readers.acquire().await.map_err(fault)
+    }
+}
+
+impl Writing<'_> {
+    /// The connection the transaction runs on.
+    pub(crate) fn on(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+
+    /// Makes it stay.
+    pub(crate) async fn commit(self) -> Result<(), StoreFault> {
+        self.transaction.commit().await.map_err(fault)
+    }
+}
+
+/// A pool that keeps its connections for good: an idle one costs nothing, and
+/// the only one of a database in memory must not go.
+fn pool(size: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(TURN)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}
+
+async fn make_file(path: &Path) -> Result<(), StoreError> {
+    let unwritable = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| StoreError::Unwritable { path, reason: error.to_string() }
+    };
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let mut builder = tokio::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(directory).await.map_err(unwritable(directory))?;
+    }
+    // SQLite gives its journal files the mode of the database, so the mode is
+    // right from the first byte on.
+    let mut file = tokio::fs::OpenOptions::new();
+    file.read(true).write(true).create(true).truncate(false).mode(0o600);
+    file.open(path).await.map_err(unwritable(path))?;
+    Ok(())
+}

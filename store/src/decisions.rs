@@ -1,0 +1,191 @@
+//! Decisions of a person, append-only, and the uses of one-request permits. A
+//! permit is used by a row whose key can exist once: that insert is the
+//! compare-and-swap.
+
+use crate::Store;
+use crate::database::Commit;
+use crate::error::fault;
+use crate::row::{Read, to_word, whole};
+use cambium_proxy::{
+    AgentId, ApprovalSource, AskId, BoxFuture, ConnectionId, ContentHash, DecisionRow, PermitKey,
+    PersonId, StoreFault,
+};
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+macro_rules! decision {
+    ($rest:literal) => {
+        concat!(
+            "SELECT d.ask_id, d.sequence, d.person_id, d.agent_id, d.tool, d.version,
+                d.connection_id, d.generation, d.digest, d.answer, d.channel, d.at_ms, d.mac
+            FROM decisions d ",
+            $rest
+        )
+    };
+}
+
+pub(crate) const STANDING: &str = decision!(
+    "WHERE d.agent_id = $1 AND d.tool = $2 AND d.answer <> 'once'
+    ORDER BY d.sequence DESC LIMIT 1"
+);
+// A deny of the same content under another name that is still that name's word.
+pub(crate) const DENIED_ELSEWHERE: &str = decision!(
+    "WHERE d.agent_id = $1 AND d.version = $3 AND d.answer = 'deny' AND d.tool <> $2
+        AND NOT EXISTS (SELECT 1 FROM decisions n
+            WHERE n.agent_id = d.agent_id AND n.tool = d.tool AND n.sequence > d.sequence
+                AND n.answer <> 'once')
+    ORDER BY d.at_ms DESC LIMIT 1"
+);
+pub(crate) const ANSWER: &str =
+    decision!("WHERE d.ask_id = $1 AND d.answer <> 'withdrawn' LIMIT 1");
+// A later deny or withdrawal takes the permit back.
+pub(crate) const UNUSED: &str = decision!(
+    "WHERE d.agent_id = $1 AND d.digest = $2 AND d.version = $3 AND d.connection_id = $4
+        AND d.answer = 'once'
+        AND NOT EXISTS (SELECT 1 FROM permit_uses u WHERE u.ask_id = d.ask_id)
+        AND NOT EXISTS (SELECT 1 FROM decisions n
+            WHERE n.agent_id = d.agent_id AND n.tool = d.tool AND n.sequence > d.sequence
+                AND n.answer IN ('deny', 'withdrawn'))
+    ORDER BY d.at_ms, d.ask_id LIMIT 1"
+);
+pub(crate) const NEWEST: &str =
+    decision!("WHERE d.agent_id = $1 AND d.tool = $2 ORDER BY d.sequence DESC LIMIT 1");
+// What stands for each agent and tool, if it stands on this connection.
+pub(crate) const STANDING_ON: &str = decision!(
+    "WHERE d.connection_id = $1 AND d.answer <> 'once' AND d.sequence = (
+        SELECT MAX(n.sequence) FROM decisions n
+        WHERE n.agent_id = d.agent_id AND n.tool = d.tool AND n.answer <> 'once')
+    ORDER BY d.agent_id, d.tool"
+);
+
+impl ApprovalSource for Store {
+    fn standing<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        tool: &'a str,
+        version: &'a ContentHash,
+    ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let denied = sqlx::query(DENIED_ELSEWHERE)
+                .bind(agent.as_str())
+                .bind(tool)
+                .bind(version.to_string())
+                .fetch_optional(&mut *on)
+                .await
+                .map_err(fault)?;
+            let row = match denied {
+                Some(row) => Some(row),
+                None => sqlx::query(STANDING)
+                    .bind(agent.as_str())
+                    .bind(tool)
+                    .fetch_optional(&mut *on)
+                    .await
+                    .map_err(fault)?,
+            };
+            row.as_ref().map(read).transpose()
+        })
+    }
+
+    fn decision<'a>(
+        &'a self,
+        ask: &'a AskId,
+    ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(ANSWER).bind(ask.as_str()).fetch_optional(&mut *on).await;
+            row.map_err(fault)?.as_ref().map(read).transpose()
+        })
+    }
+
+    fn consume_once<'a>(
+        &'a self,
+        key: &'a PermitKey,
+    ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            loop {
+                let row = sqlx::query(UNUSED)
+                    .bind(key.agent.as_str())
+                    .bind(key.digest.to_string())
+                    .bind(key.version.to_string())
+                    .bind(key.connection.as_str())
+                    .fetch_optional(writing.on())
+                    .await
+                    .map_err(fault)?;
+                let Some(row) = row else { return Ok(None) };
+                let decision = read(&row)?;
+                let used = sqlx::query(
+                    "INSERT INTO permit_uses (ask_id, person_id) VALUES ($1, $2)
+                    ON CONFLICT (ask_id) DO NOTHING",
+                )
+                .bind(decision.ask.as_str())
+                .bind(decision.person.as_str())
+                .execute(writing.on())
+                .await
+                .map_err(fault)?;
+                // Zero: another took it between the two statements, which only a
+                // database with finer locks allows. Look for the next one.
+                if used.rows_affected() == 1 {
+                    writing.commit().await?;
+                    return Ok(Some(decision));
+                }
+            }
+        })
+    }
+}
+
+/// Appends one; its sequence must follow the newest of this agent and tool.
+pub(crate) async fn append(
+    on: &mut SqliteConnection,
+    decision: &DecisionRow,
+) -> Result<(), StoreFault> {
+    let sequence = whole(decision.sequence)?;
+    let done = sqlx::query(
+        "INSERT INTO decisions (ask_id, sequence, person_id, agent_id, tool, version,
+            connection_id, generation, digest, answer, channel, at_ms, mac)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
+        WHERE $2 > COALESCE(
+            (SELECT MAX(sequence) FROM decisions WHERE agent_id = $4 AND tool = $5), 0)",
+    )
+    .bind(decision.ask.as_str())
+    .bind(sequence)
+    .bind(decision.person.as_str())
+    .bind(decision.agent.as_str())
+    .bind(&decision.tool)
+    .bind(decision.version.to_string())
+    .bind(decision.connection.as_str())
+    .bind(whole(decision.generation)?)
+    .bind(decision.digest.to_string())
+    .bind(to_word(&decision.answer)?)
+    .bind(&decision.channel)
+    .bind(decision.at_ms)
+    .bind(&decision.mac)
+    .execute(on)
+    .await
+    .map_err(fault)?;
+    if done.rows_affected() == 0 {
+        let text = format!("decision {sequence} of {} does not follow the newest", decision.tool);
+        return Err(StoreFault::Conflict(text));
+    }
+    Ok(())
+}
+
+/// A row of any of the statements above.
+pub(crate) fn read(row: &SqliteRow) -> Result<DecisionRow, StoreFault> {
+    Ok(DecisionRow {
+        ask: row.id("ask_id", AskId::new)?,
+        sequence: row.unsigned("sequence")?,
+        person: row.id("person_id", PersonId::new)?,
+        agent: row.id("agent_id", AgentId::new)?,
+        tool: row.get_as("tool")?,
+        version: row.digest("version")?,
+        connection: row.id("connection_id", ConnectionId::new)?,
+        generation: row.unsigned("generation")?,
+        digest: row.digest("digest")?,
+        answer: row.word("answer")?,
+        channel: row.get_as("channel")?,
+        at_ms: row.get_as("at_ms")?,
+        mac: row.get_as("mac")?,
+    })
+}

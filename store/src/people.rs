@@ -1,0 +1,169 @@
+//! Persons, their one-time codes and console sessions.
+
+use crate::Store;
+use crate::database::Commit;
+use crate::error::fault;
+use crate::row::{Read, belongs};
+use cambium_engine::port::{Answering, CodeRow, PersonRow, PersonStore, SecretHash, SessionRow};
+use cambium_proxy::{PersonId, StoreFault};
+
+const PERSON: &str = "SELECT person_id, passphrase, created_ms FROM persons
+    ORDER BY created_ms, person_id LIMIT 1";
+pub(crate) const SESSION: &str = "SELECT person_id, opened_ms, expires_ms FROM sessions
+    WHERE session_hash = $1 AND ended_ms IS NULL AND expires_ms > $2";
+
+impl PersonStore for Store {
+    fn person(&self) -> Answering<'_, Option<PersonRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(PERSON).fetch_optional(&mut *on).await.map_err(fault)?;
+            let read = |row: sqlx::sqlite::SqliteRow| {
+                Ok(PersonRow {
+                    id: row.id("person_id", PersonId::new)?,
+                    passphrase: row.get_as("passphrase")?,
+                    created_ms: row.get_as("created_ms")?,
+                })
+            };
+            row.map(read).transpose()
+        })
+    }
+
+    fn insert_person<'a>(&'a self, person: &'a PersonRow) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let done = sqlx::query(
+                "INSERT INTO persons (person_id, passphrase, created_ms)
+                SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT 1 FROM persons)",
+            )
+            .bind(person.id.as_str())
+            .bind(person.passphrase.as_deref())
+            .bind(person.created_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            if done.rows_affected() == 0 {
+                return Err(StoreFault::Conflict("there is a person already".into()));
+            }
+            writing.commit().await
+        })
+    }
+
+    fn set_passphrase<'a>(
+        &'a self,
+        person: &'a PersonId,
+        passphrase: &'a str,
+        end_sessions: bool,
+        now_ms: i64,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let done = sqlx::query("UPDATE persons SET passphrase = $2 WHERE person_id = $1")
+                .bind(person.as_str())
+                .bind(passphrase)
+                .execute(writing.on())
+                .await
+                .map_err(fault)?;
+            belongs(done.rows_affected(), "person")?;
+            if end_sessions {
+                sqlx::query(
+                    "UPDATE sessions SET ended_ms = $2 WHERE person_id = $1 AND ended_ms IS NULL",
+                )
+                .bind(person.as_str())
+                .bind(now_ms)
+                .execute(writing.on())
+                .await
+                .map_err(fault)?;
+            }
+            writing.commit().await
+        })
+    }
+
+    fn insert_code<'a>(&'a self, code: &'a CodeRow) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            sqlx::query("INSERT INTO codes (code_hash, person_id, expires_ms) VALUES ($1, $2, $3)")
+                .bind(&code.hash[..])
+                .bind(code.person.as_str())
+                .bind(code.expires_ms)
+                .execute(writing.on())
+                .await
+                .map_err(fault)?;
+            writing.commit().await
+        })
+    }
+
+    fn redeem_code<'a>(&'a self, hash: &'a SecretHash, now_ms: i64) -> Answering<'a, bool> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let done = sqlx::query(
+                "UPDATE codes SET used_ms = $2
+                WHERE code_hash = $1 AND used_ms IS NULL AND expires_ms > $2",
+            )
+            .bind(&hash[..])
+            .bind(now_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            writing.commit().await?;
+            Ok(done.rows_affected() == 1)
+        })
+    }
+
+    fn insert_session<'a>(&'a self, session: &'a SessionRow) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            sqlx::query(
+                "INSERT INTO sessions (session_hash, person_id, opened_ms, expires_ms)
+                VALUES ($1, $2, $3, $4)",
+            )
+            .bind(&session.hash[..])
+            .bind(session.person.as_str())
+            .bind(session.opened_ms)
+            .bind(session.expires_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            writing.commit().await
+        })
+    }
+
+    fn session<'a>(
+        &'a self,
+        hash: &'a SecretHash,
+        now_ms: i64,
+    ) -> Answering<'a, Option<SessionRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(SESSION)
+                .bind(&hash[..])
+                .bind(now_ms)
+                .fetch_optional(&mut *on)
+                .await
+                .map_err(fault)?;
+            let read = |row: sqlx::sqlite::SqliteRow| {
+                Ok(SessionRow {
+                    hash: *hash,
+                    person: row.id("person_id", PersonId::new)?,
+                    opened_ms: row.get_as("opened_ms")?,
+                    expires_ms: row.get_as("expires_ms")?,
+                })
+            };
+            row.map(read).transpose()
+        })
+    }
+
+    fn end_session<'a>(&'a self, hash: &'a SecretHash, now_ms: i64) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            sqlx::query(
+                "UPDATE sessions SET ended_ms = $2 WHERE session_hash = $1 AND ended_ms IS NULL",
+            )
+            .bind(&hash[..])
+            .bind(now_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            writing.commit().await
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! The steps of the schema, in order, and how they are applied: each once, in
+//! one transaction, with its whole text kept beside its number, so that a step
+//! that was changed later is noticed. Never edit a released step; add one.
+
+use crate::StoreError;
+use sqlx::{Row, SqliteConnection};
+use std::path::Path;
+
+/// Number and text, rising by one.
+const STEPS: &[(i64, &str)] = &[(1, include_str!("schema/0001_first.sql"))];
+
+/// The newest step this release knows.
+pub(crate) const KNOWN: i64 = STEPS.len() as i64;
+
+const BOOK: &str = "CREATE TABLE IF NOT EXISTS schema_steps (
+    step INTEGER NOT NULL PRIMARY KEY,
+    text TEXT    NOT NULL
+) STRICT";
+
+/// Brings the database to [`KNOWN`], or says why not and changes nothing.
+pub(crate) async fn apply(writer: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| StoreError::opening(path, &error);
+    // The lock is taken before looking: two processes cannot apply one step.
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await.map_err(failed)?;
+    let done = steps(writer, path).await;
+    let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    sqlx::query(end).execute(writer).await.map_err(failed)?;
+    done
+}
+
+async fn steps(writer: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| StoreError::opening(path, &error);
+    sqlx::query(BOOK).execute(&mut *writer).await.map_err(failed)?;
+    let applied = sqlx::query("SELECT step, text FROM schema_steps ORDER BY step")
+        .fetch_all(&mut *writer)
+        .await
+        .map_err(failed)?;
+    let found = applied.len() as i64;
+    for row in applied {
+        let step: i64 = row.try_get("step").map_err(failed)?;
+        let text: String = row.try_get("text").map_err(failed)?;
+        let Some((_, known)) = STEPS.iter().find(|(number, _)| *number == step) else {
+            return Err(StoreError::SchemaNewer {
+                path: path.to_owned(),
+                found: step,
+                known: KNOWN,
+            });
+        };
+        if *known != text {
+            return Err(StoreError::SchemaChanged { path: path.to_owned(), step });
+        }
+    }
+    for (step, text) in STEPS.iter().filter(|(step, _)| *step > found) {
+        sqlx::raw_sql(*text).execute(&mut *writer).await.map_err(failed)?;
+        sqlx::query("INSERT INTO schema_steps (step, text) VALUES ($1, $2)")
+            .bind(step)
+            .bind(text)
+            .execute(&mut *writer)
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Sealed secrets, one a connection. Nothing here can open one.
+
+use crate::Store;
+use crate::database::Commit;
+use crate::error::fault;
+use crate::row::{Read, belongs, whole};
+use cambium_proxy::{BoxFuture, ConnectionId, SealedSecret, SecretStore, StoreFault};
+
+pub(crate) const SECRET: &str =
+    "SELECT generation, wrapped_key, sealed FROM secrets WHERE connection_id = $1";
+
+impl SecretStore for Store {
+    fn secret<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+    ) -> BoxFuture<'a, Result<Option<SealedSecret>, StoreFault>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(SECRET).bind(connection.as_str()).fetch_optional(&mut *on).await;
+            let Some(row) = row.map_err(fault)? else { return Ok(None) };
+            Ok(Some(SealedSecret {
+                connection: connection.clone(),
+                generation: row.unsigned("generation")?,
+                wrapped_key: row.get_as("wrapped_key")?,
+                sealed: row.get_as("sealed")?,
+            }))
+        })
+    }
+
+    fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let done = sqlx::query(
+                "INSERT INTO secrets (connection_id, person_id, generation, wrapped_key, sealed)
+                SELECT connection_id, person_id, $2, $3, $4
+                FROM connections WHERE connection_id = $1
+                ON CONFLICT (connection_id) DO UPDATE SET generation = excluded.generation,
+                    wrapped_key = excluded.wrapped_key, sealed = excluded.sealed",
+            )
+            .bind(secret.connection.as_str())
+            .bind(whole(secret.generation)?)
+            .bind(&secret.wrapped_key)
+            .bind(&secret.sealed)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            belongs(done.rows_affected(), "connection")?;
+            writing.commit().await
+        })
+    }
+}
