@@ -11,10 +11,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Whoever holds a valid agent token. Only [`crate::Engine::authenticate`] makes one
-/// from a token, at each request.
+/// from a token, at each request; a person stands in by
+/// [`crate::Engine::stand_in`].
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(crate) agent: Arc<Agent>,
+    /// Recorded for what it moves.
+    pub(crate) cause: MoveCause,
 }
 
 impl Caller {

@@ -1,16 +1,32 @@
-//! The engine's front door: every command a harness, a person or the ticker
-//! can give, each handed to the file that carries it out.
+//! The engine's front door: what it is built from, how it starts, ticks and
+//! drains. The commands it can be given stand in the files that carry them out:
+//! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
+//! `connections` and `person`.
 
-use crate::{
-    Agent, AskView, CallRequest, Caller, CheckReport, DecideRequest, EngineError, Envelope, Event,
-    FindReply, HistoryEntry, ListedTool, Live, NewAgent, NewConnection, PublishRequest, Published,
-    Publisher, ToolName, ToolSource, Version, WorkingSetEntry,
-};
-use crate::{Checker, Sandbox, port::Store};
-use crate::{PersonCredential, PersonProof};
-use cambium_proxy::{AgentId, AskId, Clock, Connection, ConnectionId, Proxy, Vault};
-use std::sync::Arc;
+use crate::approvals::Approvals;
+use crate::flight::Flights;
+use crate::id::new_id;
+use crate::jobs::Jobs;
+use crate::owed::Owed;
+use crate::person::Attempts;
+use crate::port::{PersonRow, Store};
+use crate::rule::SWEEP_EVERY;
+use crate::schema::Schemas;
+use crate::toolbox::Toolbox;
+use crate::{Checker, EngineError, Event, Sandbox};
+use cambium_proxy::{Clock, PersonId, Proxy, StoreFault, Vault};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Events a slow watcher may be behind before it misses some.
+const EVENTS_KEPT: usize = 1_024;
+/// How long cancelled runs may take to record their end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What the engine is built from.
 pub struct Parts {
@@ -38,205 +54,130 @@ pub struct Settings {
     /// Where the console is reached, for links: `http://127.0.0.1:7171`.
     pub console_url: String,
     /// How long a call waits for a person.
-    pub wait_budget: std::time::Duration,
+    pub wait_budget: Duration,
 }
 
 /// Everything a call means.
-pub struct Engine {}
+pub struct Engine {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) person: PersonId,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) schemas: Schemas,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) flights: Arc<Flights>,
+    pub(crate) jobs: Jobs,
+    pub(crate) owed: Arc<Owed>,
+    pub(crate) attempts: Attempts,
+    /// Held by the sweep under way.
+    pub(crate) sweeping: tokio::sync::Mutex<()>,
+    /// Every run's task.
+    pub(crate) tasks: TaskTracker,
+    /// Ends every run.
+    pub(crate) stop_runs: CancellationToken,
+    events: broadcast::Sender<Event>,
+    stop_ticker: CancellationToken,
+    ticker: Mutex<Option<JoinHandle<()>>>,
+}
 
-#[allow(clippy::unused_async, missing_docs, clippy::todo, unused_variables)]
 impl Engine {
     /// Joins the parts: makes the person on first start, ends the runs this
     /// node lost, and starts the ticker. [`Self::drain`] stops it again.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, EngineError> {
-        todo!()
+        let now = parts.clock.now_ms();
+        let person = person(parts.store.as_ref(), now).await?;
+        let lost = parts.store.end_lost(&parts.node, now).await?;
+        if lost > 0 {
+            tracing::warn!(lost, "runs of the last start were ended as lost");
+        }
+        let toolbox =
+            Toolbox::open(parts.store.clone(), parts.vault.clone(), person.clone()).await?;
+        let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let approvals = Arc::new(Approvals::new(
+            parts.store.clone(),
+            parts.vault.clone(),
+            parts.clock.clone(),
+            events.clone(),
+        ));
+        let engine = Arc::new(Self {
+            parts: Arc::new(parts),
+            person,
+            toolbox,
+            schemas: Schemas::default(),
+            approvals,
+            flights: Arc::default(),
+            jobs: Jobs::default(),
+            owed: Arc::default(),
+            attempts: Attempts::default(),
+            sweeping: tokio::sync::Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop_runs: CancellationToken::new(),
+            events,
+            stop_ticker: CancellationToken::new(),
+            ticker: Mutex::default(),
+        });
+        let ticker = tokio::spawn(tick(Arc::downgrade(&engine), engine.stop_ticker.clone()));
+        *engine.ticker.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticker);
+        Ok(engine)
     }
-    // who calls
-    pub async fn authenticate(&self, token: &str) -> Result<Caller, EngineError> {
-        todo!()
-    }
-    /// A person in an agent's place: what it calls runs as that agent's, what it
-    /// moves is recorded as the person's.
-    pub async fn stand_in(
-        &self,
-        proof: &PersonProof,
-        agent: &AgentId,
-    ) -> Result<Caller, EngineError> {
-        todo!()
-    }
-    // what an agent does
-    pub async fn tool_list(&self, caller: &Caller) -> Result<Vec<ListedTool>, EngineError> {
-        todo!()
-    }
-    pub async fn call(&self, caller: &Caller, request: CallRequest, live: Live) -> Envelope {
-        todo!()
-    }
-    pub async fn find_tool(&self, caller: &Caller, query: &str) -> Result<FindReply, EngineError> {
-        todo!()
-    }
-    /// Answers the set's new size and the tool's schema.
-    pub async fn promote(
-        &self,
-        caller: &Caller,
-        tool: &ToolName,
-    ) -> Result<(usize, ListedTool), EngineError> {
-        todo!()
-    }
-    /// Answers the set's new size.
-    pub async fn demote(&self, caller: &Caller, tool: &ToolName) -> Result<usize, EngineError> {
-        todo!()
-    }
-    pub async fn check_tool(&self, source: &str) -> Result<CheckReport, EngineError> {
-        todo!()
-    }
-    pub async fn publish(
-        &self,
-        publisher: &Publisher,
-        request: PublishRequest,
-    ) -> Result<Published, EngineError> {
-        todo!()
-    }
-    pub async fn read_tool_source(
-        &self,
-        tool: &ToolName,
-        version: Option<u32>,
-    ) -> Result<ToolSource, EngineError> {
-        todo!()
-    }
+
+    /// What happens from now on.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        todo!()
+        self.events.subscribe()
     }
-    // what a person does
-    /// Answers the agent and its token, shown once.
-    pub async fn create_agent(
-        &self,
-        proof: &PersonProof,
-        new: NewAgent,
-    ) -> Result<(Agent, String), EngineError> {
-        todo!()
-    }
-    /// A new token; the old one is refused from now on.
-    pub async fn rotate_token(
-        &self,
-        proof: &PersonProof,
-        agent: &AgentId,
-    ) -> Result<String, EngineError> {
-        todo!()
-    }
-    pub async fn set_agent(
-        &self,
-        agent: &AgentId,
-        name: Option<String>,
-        cap: Option<u32>,
-        idle_days: Option<u32>,
-        paused: Option<bool>,
-    ) -> Result<Agent, EngineError> {
-        todo!()
-    }
-    /// By id or name.
-    pub async fn agent(&self, id_or_name: &str) -> Result<Agent, EngineError> {
-        todo!()
-    }
-    pub async fn agents(&self) -> Result<Vec<Agent>, EngineError> {
-        todo!()
-    }
-    pub async fn working_set(&self, agent: &AgentId) -> Result<Vec<WorkingSetEntry>, EngineError> {
-        todo!()
-    }
-    pub async fn history(&self, agent: &AgentId) -> Result<Vec<HistoryEntry>, EngineError> {
-        todo!()
-    }
-    /// `secret` is sealed at once and never kept elsewhere.
-    pub async fn create_connection(
-        &self,
-        new: NewConnection,
-        secret: Option<cambium_proxy::Secret>,
-    ) -> Result<Connection, EngineError> {
-        todo!()
-    }
-    pub async fn connections(&self) -> Result<Vec<Connection>, EngineError> {
-        todo!()
-    }
-    /// By id or slug.
-    pub async fn connection(&self, id_or_slug: &str) -> Result<Connection, EngineError> {
-        todo!()
-    }
-    pub async fn revoke_connection(
-        &self,
-        proof: &PersonProof,
-        id: &ConnectionId,
-    ) -> Result<(), EngineError> {
-        todo!()
-    }
-    /// Every tool's current version, by wire name.
-    pub async fn tools(&self) -> Result<Vec<Version>, EngineError> {
-        todo!()
-    }
-    /// Open ones first, then the newest settled, at most 200.
-    pub async fn asks(&self) -> Result<Vec<AskView>, EngineError> {
-        todo!()
-    }
-    pub async fn ask(&self, id: &AskId) -> Result<AskView, EngineError> {
-        todo!()
-    }
-    pub async fn decide(
-        &self,
-        proof: &PersonProof,
-        request: DecideRequest,
-    ) -> Result<AskView, EngineError> {
-        todo!()
-    }
-    /// Withdraws the standing answer of an agent for a tool.
-    pub async fn withdraw(
-        &self,
-        proof: &PersonProof,
-        agent: &AgentId,
-        tool: &ToolName,
-    ) -> Result<(), EngineError> {
-        todo!()
-    }
-    // who decides
-    /// True until a passphrase is set.
-    pub async fn needs_setup(&self) -> Result<bool, EngineError> {
-        todo!()
-    }
-    /// A one-time code (ten minutes, single use) for the server's terminal, its
-    /// 0600 file, or, from a proved person, for the command line.
-    pub async fn issue_code(&self) -> Result<String, EngineError> {
-        todo!()
-    }
-    /// Checks a passphrase or redeems a code. Slow on purpose; counts failures.
-    pub async fn prove_person(
-        &self,
-        credential: PersonCredential,
-    ) -> Result<PersonProof, EngineError> {
-        todo!()
-    }
-    pub async fn set_passphrase(
-        &self,
-        proof: &PersonProof,
-        passphrase: PersonCredential,
-    ) -> Result<(), EngineError> {
-        todo!()
-    }
-    /// Opens a console session; answers its token, stored hashed.
-    pub async fn open_session(&self, proof: &PersonProof) -> Result<String, EngineError> {
-        todo!()
-    }
-    /// The proof of a console session: not fresh.
-    pub async fn session(&self, token: &str) -> Result<PersonProof, EngineError> {
-        todo!()
-    }
-    pub async fn close_session(&self, token: &str) -> Result<(), EngineError> {
-        todo!()
-    }
-    // the ticker
-    /// One sweep over all agents; answers how many tools were demoted.
-    pub async fn sweep(&self) -> Result<usize, EngineError> {
-        todo!()
-    }
+
     /// Stops admitting, waits for runs up to `grace`, cancels the rest.
-    pub async fn drain(&self, grace: std::time::Duration) {
-        todo!()
+    pub async fn drain(&self, grace: Duration) {
+        self.flights.drain();
+        self.stop_ticker.cancel();
+        let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ticker) = ticker {
+            let _ = ticker.await;
+        }
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            self.stop_runs.cancel();
+            if tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
+                tracing::error!(left = self.tasks.len(), "some runs did not end in time");
+            }
+        }
+        self.owed.pay(self.parts.store.as_ref()).await;
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.parts.clock.now_ms()
+    }
+
+    /// Tells whoever watches; that nobody does is no error.
+    pub(crate) fn send(&self, event: Event) {
+        if event != Event::ListChanged(Vec::new()) {
+            let _ = self.events.send(event);
+        }
+    }
+}
+
+/// The one person of this data directory, made on first start.
+async fn person(store: &dyn Store, now_ms: i64) -> Result<PersonId, StoreFault> {
+    if let Some(row) = store.person().await? {
+        return Ok(row.id);
+    }
+    let row =
+        PersonRow { id: PersonId::new(new_id(now_ms)?), passphrase: None, created_ms: now_ms };
+    store.insert_person(&row).await?;
+    Ok(row.id)
+}
+
+/// A host that slept gets one catch-up sweep, not one for each tick it missed.
+async fn tick(engine: Weak<Engine>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let Some(engine) = engine.upgrade() else { return };
+        if let Err(fault) = engine.sweep().await {
+            tracing::warn!(%fault, "a sweep failed");
+        }
     }
 }

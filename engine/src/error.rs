@@ -27,6 +27,12 @@ pub enum EngineError {
     /// No such ask.
     #[error("no ask `{0}`")]
     AskNotFound(String),
+    /// No such detached run of this agent.
+    #[error("no run `{0}` of this agent can be collected")]
+    RunNotFound(String),
+    /// A person paused the agent.
+    #[error("the agent `{0}` is paused")]
+    AgentPaused(String),
     /// An ask that was already decided or expired.
     #[error("ask `{ask}` was already settled: {state}")]
     AskSettled {
@@ -107,6 +113,8 @@ impl EngineError {
             Self::ConnectionNotFound(_) => "connection_not_found",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::AskNotFound(_) => "ask_not_found",
+            Self::RunNotFound(_) => "run_not_found",
+            Self::AgentPaused(_) => "agent_paused",
             Self::AskSettled { .. } => "ask_settled",
             Self::NameInvalid { .. } => "name_invalid",
             Self::InputInvalid(_) => "input_invalid",
@@ -136,6 +144,8 @@ impl EngineError {
             }
             Self::AgentNotFound(_) => "list the agents with `cambium agents list`".into(),
             Self::AskNotFound(_) => "list the open asks with `cambium approvals list`".into(),
+            Self::RunNotFound(_) => "use the `run` a detached call answered".into(),
+            Self::AgentPaused(_) => "ask the person to resume it in the console".into(),
             Self::AskSettled { .. } => "nothing to do; the first decision stands".into(),
             Self::NameInvalid { .. } => {
                 "use kebab-case: lower-case letters, digits and single hyphens".into()
@@ -171,6 +181,8 @@ impl EngineError {
             | Self::ConnectionNotFound(_)
             | Self::AgentNotFound(_)
             | Self::AskNotFound(_)
+            | Self::RunNotFound(_)
+            | Self::AgentPaused(_)
             | Self::AskSettled { .. }
             | Self::NameInvalid { .. }
             | Self::InputInvalid(_)

@@ -5,19 +5,38 @@
 //! `mcp`, `console` and the command line put those on their wires. It names no
 //! V8, socket, JSON-RPC or HTML.
 
+mod agents;
+mod approvals;
+mod ask;
+mod call;
+mod canonical;
 mod check;
 mod command;
+mod connections;
+mod desk;
 mod engine;
 mod envelope;
 mod error;
 mod event;
 mod find;
+mod flight;
+mod id;
+mod jobs;
 mod name;
+mod owed;
+mod passphrase;
 mod person;
 pub mod port;
+mod publish;
+mod reply;
 mod rule;
 mod run;
+mod running;
+mod schema;
 mod tool;
+mod toolbox;
+mod waiting;
+mod working_set;
 
 pub use check::{
     CheckReport, Checker, Diagnostic, SchemaFault, Severity, check_bytes, check_module,
@@ -28,7 +47,7 @@ pub use command::{
     NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,
 };
 pub use engine::{Engine, Parts, Settings};
-pub use envelope::{CallTimes, Content, Envelope, Status};
+pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};
 pub use error::EngineError;
 pub use event::Event;
 pub use find::{Document, Findings, Found, HITS_MAX, Index};

@@ -1,5 +1,27 @@
 //! The person who decides. A decision takes a [`PersonProof`], which only a
-//! checked passphrase, a redeemed code or a console session can make.
+//! checked passphrase, a redeemed code or a console session can make. Wrong
+//! passphrases are answered one at a time and ever more slowly; codes are too
+//! long to guess and never wait behind them.
+
+use crate::id::{code_hash, new_code, new_session, secret_hash};
+use crate::passphrase;
+use crate::port::{CodeRow, PersonRow, SessionRow};
+use crate::{Engine, EngineError};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// A code is typed at once or asked for again.
+const CODE_LIFE_MS: i64 = 10 * 60 * 1000;
+/// A console session lasts a working day.
+const SESSION_LIFE_MS: i64 = 12 * 60 * 60 * 1000;
+/// Characters of a passphrase. The upper bound keeps hashing cheap to refuse.
+const PASSPHRASE_CHARS: std::ops::RangeInclusive<usize> = 8..=1024;
+/// The wait after a first wrong passphrase; it doubles from there.
+const FIRST_PENALTY: Duration = Duration::from_millis(250);
+/// Where it stops doubling: a person who mistypes must still get in.
+const LONGEST_PENALTY: Duration = Duration::from_secs(8);
+/// Passphrases that may wait to be checked; each is 19 MiB of work.
+const WAITING_MAX: usize = 8;
 
 /// What a person shows.
 pub enum PersonCredential {
@@ -12,7 +34,7 @@ pub enum PersonCredential {
 /// Proof that a person is there.
 #[derive(Debug)]
 pub struct PersonProof {
-    pub(crate) fresh: bool,
+    fresh: bool,
 }
 
 impl PersonProof {
@@ -20,5 +42,155 @@ impl PersonProof {
     /// destructive answers need it.
     pub fn is_fresh(&self) -> bool {
         self.fresh
+    }
+}
+
+/// Counts wrong passphrases and lets one be checked at a time.
+pub(crate) struct Attempts {
+    failures: Mutex<u32>,
+    waiting: tokio::sync::Semaphore,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { failures: Mutex::new(0), waiting: tokio::sync::Semaphore::new(WAITING_MAX) }
+    }
+}
+
+impl Engine {
+    /// True until a passphrase is set.
+    pub async fn needs_setup(&self) -> Result<bool, EngineError> {
+        Ok(self.person_row().await?.passphrase.is_none())
+    }
+
+    /// A one-time code (ten minutes, single use) for the server's terminal, its
+    /// 0600 file, or, from a proved person, for the command line.
+    pub async fn issue_code(&self) -> Result<String, EngineError> {
+        let code = new_code()?;
+        let row = CodeRow {
+            hash: code_hash(&code),
+            person: self.person.clone(),
+            expires_ms: self.now() + CODE_LIFE_MS,
+        };
+        self.parts.store.insert_code(&row).await?;
+        Ok(code)
+    }
+
+    /// Checks a passphrase or redeems a code. Slow on purpose; counts failures.
+    pub async fn prove_person(
+        &self,
+        credential: PersonCredential,
+    ) -> Result<PersonProof, EngineError> {
+        let holds = match credential {
+            PersonCredential::Passphrase(text) => self.passphrase_holds(text).await?,
+            PersonCredential::Code(text) => {
+                self.parts.store.redeem_code(&code_hash(&text), self.now()).await?
+            }
+        };
+        if holds { Ok(PersonProof { fresh: true }) } else { Err(EngineError::PersonRequired) }
+    }
+
+    /// Sets or changes the passphrase, given a fresh proof. A change ends every
+    /// open console session.
+    pub async fn set_passphrase(
+        &self,
+        proof: &PersonProof,
+        passphrase: PersonCredential,
+    ) -> Result<(), EngineError> {
+        if !proof.fresh {
+            return Err(EngineError::PersonRequired);
+        }
+        let PersonCredential::Passphrase(text) = passphrase else {
+            return Err(EngineError::ArgumentInvalid {
+                name: "passphrase".into(),
+                reason: "a code cannot be kept as a passphrase".into(),
+            });
+        };
+        let length = text.chars().count();
+        if !PASSPHRASE_CHARS.contains(&length) {
+            return Err(EngineError::OutOfRange {
+                name: "the passphrase",
+                value: format!("{length} characters"),
+                rule: "8 to 1024 characters long",
+            });
+        }
+        let changes = self.person_row().await?.passphrase.is_some();
+        let hash = off_thread(move || passphrase::hash(&text)).await??;
+        self.parts.store.set_passphrase(&self.person, &hash, changes, self.now()).await?;
+        Ok(())
+    }
+
+    /// Opens a console session; answers its token, stored hashed.
+    pub async fn open_session(&self, _proof: &PersonProof) -> Result<String, EngineError> {
+        let token = new_session()?;
+        let opened_ms = self.now();
+        let row = SessionRow {
+            hash: secret_hash(&token),
+            person: self.person.clone(),
+            opened_ms,
+            expires_ms: opened_ms + SESSION_LIFE_MS,
+        };
+        self.parts.store.insert_session(&row).await?;
+        Ok(token)
+    }
+
+    /// The proof of a console session: not fresh.
+    pub async fn session(&self, token: &str) -> Result<PersonProof, EngineError> {
+        match self.parts.store.session(&secret_hash(token), self.now()).await? {
+            Some(_) => Ok(PersonProof { fresh: false }),
+            None => Err(EngineError::PersonRequired),
+        }
+    }
+
+    /// Ends a console session; an unknown one is no error.
+    pub async fn close_session(&self, token: &str) -> Result<(), EngineError> {
+        Ok(self.parts.store.end_session(&secret_hash(token), self.now()).await?)
+    }
+
+    async fn passphrase_holds(&self, text: String) -> Result<bool, EngineError> {
+        let _place = self.attempts.waiting.try_acquire().map_err(|_| EngineError::Busy)?;
+        // Held through the penalty: guesses are answered one after the other.
+        let mut failures = self.attempts.failures.lock().await;
+        let Some(stored) = self.person_row().await?.passphrase else { return Ok(false) };
+        let holds = text.chars().count() <= *PASSPHRASE_CHARS.end()
+            && off_thread(move || passphrase::holds(&stored, &text)).await?;
+        if holds {
+            *failures = 0;
+        } else {
+            *failures = failures.saturating_add(1);
+            tracing::warn!(failures = *failures, "a wrong passphrase was given");
+            tokio::time::sleep(penalty(*failures)).await;
+        }
+        Ok(holds)
+    }
+
+    async fn person_row(&self) -> Result<PersonRow, EngineError> {
+        self.parts.store.person().await?.ok_or(EngineError::PersonRequired)
+    }
+}
+
+fn penalty(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    LONGEST_PENALTY.min(FIRST_PENALTY * 2_u32.saturating_pow(doublings))
+}
+
+/// Argon2 takes tens of milliseconds of one core: never on an async thread.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| EngineError::SandboxUnavailable("the passphrase could not be checked".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_grow_slow_but_not_endless() {
+        assert_eq!(penalty(1), FIRST_PENALTY);
+        assert_eq!(penalty(3), FIRST_PENALTY * 4);
+        assert_eq!(penalty(u32::MAX), LONGEST_PENALTY);
     }
 }

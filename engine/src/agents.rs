@@ -1,0 +1,147 @@
+//! Agents: who calls, their tokens, and what a person sets for each. A token is
+//! shown once and stored as its hash; every request is authenticated anew.
+
+use crate::command::Caller;
+use crate::id::{new_id, new_token, secret_hash};
+use crate::rule::SetLimits;
+use crate::{Agent, Engine, EngineError, MoveCause, NewAgent, PersonProof};
+use cambium_proxy::{AgentId, StoreFault};
+use std::sync::Arc;
+
+/// Characters of an agent's name.
+const NAME_CHARS: usize = 64;
+/// Longest token looked at, bytes.
+const TOKEN_BYTES: usize = 256;
+
+impl Engine {
+    /// The agent of a token.
+    pub async fn authenticate(&self, token: &str) -> Result<Caller, EngineError> {
+        if token.is_empty() || token.len() > TOKEN_BYTES {
+            return Err(EngineError::Unauthenticated);
+        }
+        let agent = self.parts.store.agent_of_token(&secret_hash(token)).await?;
+        let agent = agent.ok_or(EngineError::Unauthenticated)?;
+        Ok(Caller { agent: Arc::new(agent), cause: MoveCause::Agent })
+    }
+
+    /// A person in an agent's place: what it calls runs as that agent's and asks
+    /// as that agent's would, what it moves is recorded as the person's.
+    pub async fn stand_in(
+        &self,
+        _proof: &PersonProof,
+        agent: &AgentId,
+    ) -> Result<Caller, EngineError> {
+        let agent = Arc::new(self.agent_by_id(agent).await?);
+        Ok(Caller { agent, cause: MoveCause::Person })
+    }
+
+    /// Answers the agent and its token, shown once.
+    pub async fn create_agent(
+        &self,
+        _proof: &PersonProof,
+        new: NewAgent,
+    ) -> Result<(Agent, String), EngineError> {
+        let limits = SetLimits::new(new.cap, new.idle_days)?;
+        let now = self.now();
+        let agent = Agent {
+            id: AgentId::new(new_id(now)?),
+            person: self.person.clone(),
+            name: named(&new.name)?,
+            cap: limits.cap(),
+            idle_days: limits.idle_days(),
+            paused: false,
+            created_ms: now,
+        };
+        let token = new_token()?;
+        self.parts
+            .store
+            .insert_agent(&agent, &secret_hash(&token))
+            .await
+            .map_err(|fault| taken(fault, &agent.name))?;
+        Ok((agent, token))
+    }
+
+    /// A new token; the old one is refused from now on.
+    pub async fn rotate_token(
+        &self,
+        _proof: &PersonProof,
+        agent: &AgentId,
+    ) -> Result<String, EngineError> {
+        self.agent_by_id(agent).await?;
+        let token = new_token()?;
+        self.parts.store.rotate_token(agent, &secret_hash(&token), self.now()).await?;
+        Ok(token)
+    }
+
+    /// Changes what is given and answers the agent as it then is.
+    pub async fn set_agent(
+        &self,
+        agent: &AgentId,
+        name: Option<String>,
+        cap: Option<u32>,
+        idle_days: Option<u32>,
+        paused: Option<bool>,
+    ) -> Result<Agent, EngineError> {
+        let mut agent = self.agent_by_id(agent).await?;
+        if let Some(name) = name {
+            agent.name = named(&name)?;
+        }
+        let limits =
+            SetLimits::new(cap.unwrap_or(agent.cap), idle_days.unwrap_or(agent.idle_days))?;
+        (agent.cap, agent.idle_days) = (limits.cap(), limits.idle_days());
+        agent.paused = paused.unwrap_or(agent.paused);
+        self.parts.store.update_agent(&agent).await.map_err(|fault| taken(fault, &agent.name))?;
+        Ok(agent)
+    }
+
+    /// By id or name.
+    pub async fn agent(&self, id_or_name: &str) -> Result<Agent, EngineError> {
+        let agents = self.agents().await?;
+        let named = |agent: &Agent| agent.id.as_str() == id_or_name || agent.name == id_or_name;
+        agents
+            .into_iter()
+            .find(named)
+            .ok_or_else(|| EngineError::AgentNotFound(id_or_name.chars().take(64).collect()))
+    }
+
+    /// All agents, oldest first.
+    pub async fn agents(&self) -> Result<Vec<Agent>, EngineError> {
+        Ok(self.parts.store.agents(&self.person).await?)
+    }
+
+    pub(crate) async fn agent_by_id(&self, id: &AgentId) -> Result<Agent, EngineError> {
+        let agent = self.parts.store.agent(id).await?;
+        agent.ok_or_else(|| EngineError::AgentNotFound(id.as_str().chars().take(64).collect()))
+    }
+}
+
+impl Caller {
+    /// Refuses for an agent a person paused.
+    pub(crate) fn active(&self) -> Result<(), EngineError> {
+        if self.agent.paused {
+            return Err(EngineError::AgentPaused(self.agent.name.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn named(text: &str) -> Result<String, EngineError> {
+    let name = text.trim();
+    let length = name.chars().count();
+    if length == 0 || length > NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(EngineError::OutOfRange {
+            name: "the agent's name",
+            value: name.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect(),
+            rule: "1 to 64 characters without control characters",
+        });
+    }
+    Ok(name.to_owned())
+}
+
+/// A unique name that is taken is the asker's to change; the rest is ours.
+pub(crate) fn taken(fault: StoreFault, name: &str) -> EngineError {
+    match fault {
+        StoreFault::Conflict(_) => EngineError::Taken(name.to_owned()),
+        StoreFault::Unavailable(_) | StoreFault::Corrupt(_) => EngineError::Store(fault),
+    }
+}

@@ -1,0 +1,354 @@
+//! Approvals: the asks a person sees, the decision that settles one by
+//! compare-and-swap, and what wakes up then. A decision is signed here and
+//! nowhere else; what it lets through is read and checked by the proxy. The
+//! waiting itself is in `desk.rs` and `waiting.rs`.
+
+use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
+use crate::port::{AskReason, AskRow, AskState, Store};
+use crate::waiting::{Verdict, Waiting};
+use crate::{AskView, DecideRequest, Engine, EngineError, Event, PersonProof, ToolName};
+use cambium_proxy::{
+    AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, PersonId, StoreFault, Vault,
+};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{MutexGuard, broadcast};
+
+/// Asks shown at once.
+const ASKS_SHOWN: u32 = 200;
+/// Asks of one agent within an hour: more is an agent that went astray.
+const ASKS_AN_HOUR: usize = 60;
+const HOUR_MS: i64 = 60 * 60 * 1000;
+/// Places a decision can be given in.
+const CHANNELS: [&str; 2] = ["console", "cli"];
+
+/// What asking needs. Shared by every run's desk.
+pub(crate) struct Approvals {
+    store: Arc<dyn Store>,
+    vault: Arc<Vault>,
+    clock: Arc<dyn Clock>,
+    events: broadcast::Sender<Event>,
+    /// Who waits on this node.
+    pub(crate) waiting: Arc<Waiting>,
+    /// Held while an ask is opened or settled, so that a look and what follows
+    /// from it are one step on this node; the store's compare-and-swap decides
+    /// between nodes.
+    deciding: tokio::sync::Mutex<()>,
+    asked: Mutex<HashMap<AgentId, VecDeque<i64>>>,
+}
+
+impl Approvals {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        clock: Arc<dyn Clock>,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        Self {
+            store,
+            vault,
+            clock,
+            events,
+            waiting: Arc::default(),
+            deciding: tokio::sync::Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// Keeps every other opening and settling on this node out.
+    pub(crate) async fn deciding(&self) -> MutexGuard<'_, ()> {
+        self.deciding.lock().await
+    }
+
+    /// Counts an ask against the agent's hour; false when it is full.
+    pub(crate) fn may_ask(&self, agent: &AgentId) -> bool {
+        let now = self.now();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = asked.entry(agent.clone()).or_default();
+        while times.front().is_some_and(|at| now.saturating_sub(*at) >= HOUR_MS) {
+            times.pop_front();
+        }
+        let may = times.len() < ASKS_AN_HOUR;
+        if may {
+            times.push_back(now);
+        }
+        may
+    }
+
+    pub(crate) fn opened(&self, ask: &AskId) {
+        let _ = self.events.send(Event::AskOpened(ask.clone()));
+    }
+
+    /// Where an ask stands now.
+    pub(crate) async fn state_of(&self, ask: &AskId) -> Result<AskState, StoreFault> {
+        match self.store.ask(ask).await? {
+            Some(row) => Ok(row.state),
+            None => Err(StoreFault::Corrupt(format!("ask {ask} is gone"))),
+        }
+    }
+
+    /// Settles an ask nobody answered, and lets those who wait be held anew.
+    pub(crate) async fn settle_unanswered(
+        &self,
+        ask: &AskId,
+        event: AskEvent,
+    ) -> Result<(), StoreFault> {
+        let Some(to) = transition(AskState::Open, event) else { return Ok(()) };
+        if self.store.settle(ask, to, None, self.now()).await? {
+            self.settled(ask);
+            self.waiting.wake_all(ask, |_| Verdict::Anew);
+        }
+        Ok(())
+    }
+
+    /// Ends what time has ended.
+    pub(crate) async fn expire(&self) {
+        let _deciding = self.deciding().await;
+        match self.store.expire_asks(self.now()).await {
+            Ok(asks) => {
+                for ask in asks {
+                    self.settled(&ask);
+                    self.waiting.wake_all(&ask, |_| Verdict::Anew);
+                }
+            }
+            Err(fault) => tracing::warn!(%fault, "asks could not be expired"),
+        }
+    }
+
+    /// A publish takes the place of open asks about other contents of the tool,
+    /// unless a run still waits for one. The caller holds `deciding`.
+    pub(crate) async fn supersede(&self, person: &PersonId, tool: &ToolName, with: ContentHash) {
+        let open =
+            |row: &AskRow| row.state == AskState::Open && row.tool == *tool && row.version != with;
+        // An ask that is not superseded here is when the new version asks.
+        let rows = match self.store.asks(person, ASKS_SHOWN).await {
+            Ok(rows) => rows,
+            Err(fault) => return tracing::warn!(%fault, "asks could not be superseded"),
+        };
+        for row in rows.into_iter().filter(open) {
+            if self.waiting.any(&row.id) {
+                continue;
+            }
+            if let Err(fault) = self.settle_unanswered(&row.id, AskEvent::Replaced).await {
+                tracing::warn!(%fault, ask = %row.id, "an ask could not be superseded");
+            }
+        }
+    }
+
+    /// The signed row that takes a standing answer back.
+    pub(crate) async fn withdrawal(
+        &self,
+        of: DecisionRow,
+        tool: &ToolName,
+        channel: &str,
+    ) -> Result<DecisionRow, StoreFault> {
+        let sequence = self.next_sequence(&of.agent, tool).await?;
+        let row = DecisionRow {
+            sequence,
+            answer: Answer::Withdrawn,
+            channel: channel.to_owned(),
+            at_ms: self.now(),
+            mac: Vec::new(),
+            ..of
+        };
+        Ok(row.sign(&self.vault))
+    }
+
+    async fn next_sequence(&self, agent: &AgentId, tool: &ToolName) -> Result<u64, StoreFault> {
+        let newest = self.store.newest_decision(agent, tool).await?;
+        Ok(newest.map_or(0, |row| row.sequence) + 1)
+    }
+
+    fn settled(&self, ask: &AskId) {
+        let _ = self.events.send(Event::AskSettled(ask.clone()));
+    }
+
+    /// Stores a decision, first one wins, and wakes who waits for it.
+    async fn settle(
+        &self,
+        row: &AskRow,
+        to: AskState,
+        request: &DecideRequest,
+    ) -> Result<bool, StoreFault> {
+        let at_ms = self.now();
+        let decision = DecisionRow {
+            ask: row.id.clone(),
+            sequence: self.next_sequence(&row.agent, &row.tool).await?,
+            person: row.person.clone(),
+            agent: row.agent.clone(),
+            tool: row.tool.to_string(),
+            version: row.version,
+            connection: row.connection.clone(),
+            generation: row.generation,
+            digest: row.digest,
+            answer: request.answer,
+            channel: request.channel.clone(),
+            at_ms,
+            mac: Vec::new(),
+        }
+        .sign(&self.vault);
+        if !self.store.settle(&row.id, to, Some(&decision), at_ms).await? {
+            return Ok(false);
+        }
+        match request.answer {
+            // Read by all, whichever version they run: it is about the tool.
+            Answer::Deny => self.waiting.wake_all(&row.id, |_| Verdict::Answered),
+            Answer::Standing => self.waiting.wake_all(&row.id, |waiter| match waiter.joins {
+                true => Verdict::Answered,
+                false => Verdict::Anew,
+            }),
+            Answer::Once => self.waiting.wake_one(&row.id, &row.run, row.digest),
+            Answer::Withdrawn => {}
+        }
+        self.settled(&row.id);
+        Ok(true)
+    }
+}
+
+impl Engine {
+    /// Open ones first, then the newest settled, at most 200.
+    pub async fn asks(&self) -> Result<Vec<AskView>, EngineError> {
+        let rows = self.parts.store.asks(&self.person, ASKS_SHOWN).await?;
+        let mut views = Vec::with_capacity(rows.len());
+        for row in rows {
+            views.push(self.view(row).await?);
+        }
+        Ok(views)
+    }
+
+    /// One ask.
+    pub async fn ask(&self, id: &AskId) -> Result<AskView, EngineError> {
+        let row = self.ask_row(id).await?;
+        self.view(row).await
+    }
+
+    /// A person's answer. The first one wins; a later one is told.
+    pub async fn decide(
+        &self,
+        proof: &PersonProof,
+        request: DecideRequest,
+    ) -> Result<AskView, EngineError> {
+        if !CHANNELS.contains(&request.channel.as_str()) {
+            return Err(argument("channel", "must be `console` or `cli`"));
+        }
+        let _deciding = self.approvals.deciding().await;
+        let mut row = self.ask_row(&request.ask).await?;
+        if row.state == AskState::Open && row.expires_ms <= self.now() {
+            self.approvals.settle_unanswered(&row.id, AskEvent::RanOut).await?;
+            row.state = AskState::Expired;
+        }
+        let already = |state: AskState| EngineError::AskSettled {
+            ask: request.ask.to_string(),
+            state: state.as_str().to_owned(),
+        };
+        let Some(to) = transition(row.state, AskEvent::Answered(request.answer)) else {
+            return Err(match row.state {
+                AskState::Open => argument("answer", "must be standing, once or deny"),
+                settled => already(settled),
+            });
+        };
+        if request.answer == Answer::Standing && !can_stand(&self.sites_of(&row).await?) {
+            return Err(argument(
+                "answer",
+                "from now on cannot be given: the tool's code does not say which methods and \
+                 paths it calls; allow it once instead",
+            ));
+        }
+        if needs_fresh(request.answer, row.effect) && !proof.is_fresh() {
+            return Err(EngineError::PersonRequired);
+        }
+        if !self.approvals.settle(&row, to, &request).await? {
+            return Err(already(self.approvals.state_of(&row.id).await?));
+        }
+        let row = self.ask_row(&request.ask).await?;
+        self.view(row).await
+    }
+
+    /// Withdraws the standing answer of an agent for a tool: the next write
+    /// asks again. A standing yes or no is taken back by a new row.
+    pub async fn withdraw(
+        &self,
+        _proof: &PersonProof,
+        agent: &AgentId,
+        tool: &ToolName,
+    ) -> Result<(), EngineError> {
+        self.agent_by_id(agent).await?;
+        let _deciding = self.approvals.deciding().await;
+        let standing = self.parts.store.standing_decision(agent, tool).await?;
+        let standing = standing.filter(|row| row.answer != Answer::Withdrawn).ok_or_else(|| {
+            argument("tool", "no answer of a person stands for this agent and tool")
+        })?;
+        let row = self.approvals.withdrawal(standing, tool, "person").await?;
+        Ok(self.parts.store.append_decision(&row).await?)
+    }
+
+    async fn ask_row(&self, id: &AskId) -> Result<AskRow, EngineError> {
+        let row = self.parts.store.ask(id).await?;
+        row.ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))
+    }
+
+    async fn sites_of(&self, row: &AskRow) -> Result<Vec<cambium_proxy::CallSite>, EngineError> {
+        let loaded = self.toolbox.version(&row.tool, row.number).await?;
+        Ok(loaded
+            .filter(|loaded| loaded.version.hash == row.version)
+            .map(|loaded| loaded.version.sites.clone())
+            .unwrap_or_default())
+    }
+
+    async fn view(&self, row: AskRow) -> Result<AskView, EngineError> {
+        let agent = self.agent_by_id(&row.agent).await?;
+        let connection = self.connection(row.connection.as_str()).await?;
+        let loaded = self.toolbox.version(&row.tool, row.number).await?;
+        let call_sites = self.sites_of(&row).await?;
+        Ok(AskView {
+            state: row.state.as_str().to_owned(),
+            agent_name: agent.name,
+            tool: row.tool.to_string(),
+            version: row.number,
+            description: loaded
+                .map(|loaded| loaded.version.description.clone())
+                .unwrap_or_default(),
+            reason: said(row.reason).to_owned(),
+            connection_slug: connection.slug,
+            body_bytes: row.body.len(),
+            waiting_run: self.approvals.waiting.shown(&row.id, &row.run, row.digest),
+            can_stand: can_stand(&call_sites),
+            call_sites,
+            digest: row.digest.to_string(),
+            body: String::from_utf8(row.body).ok(),
+            id: row.id,
+            agent: row.agent,
+            connection: row.connection,
+            effect: row.effect,
+            method: row.method,
+            authority: row.authority,
+            target: row.target,
+            headers: row.headers,
+            opened_ms: row.opened_ms,
+            expires_ms: row.expires_ms,
+        })
+    }
+}
+
+fn said(reason: AskReason) -> &'static str {
+    match reason {
+        AskReason::FirstCall => "the agent's first write with this tool",
+        AskReason::Republished => "the tool was published anew since the last answer",
+        AskReason::ConnectionChanged => "the connection was changed since the last answer",
+        AskReason::NotStanding => {
+            "no answer stands: the last one was for one request or was withdrawn"
+        }
+    }
+}
+
+fn argument(name: &str, reason: &str) -> EngineError {
+    EngineError::ArgumentInvalid { name: name.to_owned(), reason: reason.to_owned() }
+}

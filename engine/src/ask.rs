@@ -1,0 +1,118 @@
+//! An ask's life as one transition function. Pure: who may say what, and what
+//! an answer needs, stands here; storing and waking is in `approvals.rs`.
+
+use crate::port::AskState;
+use cambium_proxy::{Answer, CallSite, Effect, MethodPattern, PathPattern};
+
+/// What can happen to an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskEvent {
+    /// A person answered.
+    Answered(Answer),
+    /// Its time ran out.
+    RanOut,
+    /// Another version or connection took its place.
+    Replaced,
+}
+
+/// Where an ask goes. `None` is a refused transition: what is settled stays
+/// settled, and a withdrawal answers no ask.
+pub(crate) fn transition(from: AskState, event: AskEvent) -> Option<AskState> {
+    match (from, event) {
+        (AskState::Open, AskEvent::Answered(Answer::Standing)) => Some(AskState::AllowedStanding),
+        (AskState::Open, AskEvent::Answered(Answer::Once)) => Some(AskState::AllowedOnce),
+        (AskState::Open, AskEvent::Answered(Answer::Deny)) => Some(AskState::Denied),
+        (AskState::Open, AskEvent::RanOut) => Some(AskState::Expired),
+        (AskState::Open, AskEvent::Replaced) => Some(AskState::Superseded),
+        (AskState::Open, AskEvent::Answered(Answer::Withdrawn))
+        | (
+            AskState::AllowedStanding
+            | AskState::AllowedOnce
+            | AskState::Denied
+            | AskState::Expired
+            | AskState::Superseded,
+            AskEvent::Answered(_) | AskEvent::RanOut | AskEvent::Replaced,
+        ) => None,
+    }
+}
+
+/// Whether *from now on* can be given: each site it would cover is known.
+pub(crate) fn can_stand(sites: &[CallSite]) -> bool {
+    !sites.is_empty()
+        && sites.iter().all(|site| {
+            matches!(site.method, MethodPattern::Exactly(_))
+                && matches!(site.path, PathPattern::Template(_))
+        })
+}
+
+/// Whether an answer needs the passphrase or a code, given just now.
+pub(crate) fn needs_fresh(answer: Answer, effect: Effect) -> bool {
+    match (answer, effect) {
+        (Answer::Deny | Answer::Withdrawn, _) => false,
+        (Answer::Standing, _) | (Answer::Once, Effect::Destroy) => true,
+        (Answer::Once, Effect::Read | Effect::Write) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [AskState; 6] = [
+        AskState::Open,
+        AskState::AllowedStanding,
+        AskState::AllowedOnce,
+        AskState::Denied,
+        AskState::Expired,
+        AskState::Superseded,
+    ];
+    const EVENTS: [AskEvent; 6] = [
+        AskEvent::Answered(Answer::Standing),
+        AskEvent::Answered(Answer::Once),
+        AskEvent::Answered(Answer::Deny),
+        AskEvent::Answered(Answer::Withdrawn),
+        AskEvent::RanOut,
+        AskEvent::Replaced,
+    ];
+
+    #[test]
+    fn only_five_transitions_are_not_refused() {
+        let mut allowed = Vec::new();
+        for from in STATES {
+            for event in EVENTS {
+                if let Some(to) = transition(from, event) {
+                    allowed.push((from, event, to));
+                }
+            }
+        }
+        assert_eq!(
+            allowed,
+            [
+                (AskState::Open, EVENTS[0], AskState::AllowedStanding),
+                (AskState::Open, EVENTS[1], AskState::AllowedOnce),
+                (AskState::Open, EVENTS[2], AskState::Denied),
+                (AskState::Open, EVENTS[4], AskState::Expired),
+                (AskState::Open, EVENTS[5], AskState::Superseded),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_state_is_read_back_as_written() {
+        for state in STATES {
+            assert_eq!(AskState::parse(state.as_str()), Some(state));
+        }
+        assert_eq!(AskState::parse("maybe"), None);
+    }
+
+    #[test]
+    fn an_any_site_cannot_stand() {
+        let site = |method, path| CallSite { method, host: None, path };
+        let post = || MethodPattern::Exactly("POST".into());
+        let orders = || PathPattern::Template("/orders".into());
+        assert!(can_stand(&[site(post(), orders())]));
+        assert!(!can_stand(&[site(post(), orders()), site(post(), PathPattern::Any)]));
+        assert!(!can_stand(&[site(MethodPattern::Any, orders())]));
+        assert!(!can_stand(&[]));
+    }
+}

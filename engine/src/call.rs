@@ -1,0 +1,281 @@
+//! The spine: one call of a tool as one straight function. find, validate,
+//! begin, admit, open, run, record. A first-class call, run_tool and a dry run
+//! all come through here. The run itself is a task the engine owns
+//! (`running.rs`), so that a caller who goes away never leaves a row open.
+
+use crate::command::Caller;
+use crate::desk::RunDesk;
+use crate::id::new_id;
+use crate::port::{RunEnd, RunRow};
+use crate::running::Running;
+use crate::toolbox::Loaded;
+use crate::{CallRequest, Engine, EngineError, Envelope, Job, Live, RunLimits, Status};
+use cambium_proxy::{Admission, Connection, Grant, RunId, SessionSpec};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds a waited run may take, and what it gets unasked.
+const WAITED_SECONDS: (u64, u64) = (60, 300);
+/// The same for a detached one.
+const DETACHED_SECONDS: (u64, u64) = (600, 3_600);
+/// How long a detached run waits for a person: its worker is kept all the time.
+const DETACHED_WAIT: Duration = Duration::from_secs(60 * 60);
+/// The longest a `wait_for_process` is held; clients time out at 60 s.
+const COLLECT_WAIT: Duration = Duration::from_secs(50);
+
+impl Engine {
+    /// Calls a tool, promoted or not.
+    pub async fn call(&self, caller: &Caller, request: CallRequest, live: Live) -> Envelope {
+        let mut run = None;
+        self.spine(caller, &request, live, &mut run).await.unwrap_or_else(|error| {
+            let mut envelope = Envelope::from(&error);
+            envelope.run = run.map(|run: RunId| run.to_string());
+            envelope
+        })
+    }
+
+    /// Collects a detached run; answers `running` when it is not done in time.
+    pub async fn wait_for_process(
+        &self,
+        caller: &Caller,
+        process: &str,
+        wait: Duration,
+    ) -> Result<Envelope, EngineError> {
+        let run = RunId::new(process);
+        let not_found = || EngineError::RunNotFound(process.chars().take(64).collect());
+        let Some(mut collected) = self.jobs.of(&caller.agent.id, &run) else {
+            let row = self.parts.store.run(&run).await?.ok_or_else(not_found)?;
+            if row.agent != caller.agent.id || !row.detached {
+                return Err(not_found());
+            }
+            return Err(EngineError::RunFailed {
+                code: "run_lost",
+                message: format!(
+                    "the run's answer is gone; it ended as {}",
+                    row.outcome.unwrap_or_else(|| "lost".into())
+                ),
+            });
+        };
+        let done = collected.wait_for(Option::is_some);
+        match tokio::time::timeout(wait.min(COLLECT_WAIT), done).await {
+            Ok(Ok(envelope)) => {
+                let envelope = envelope.as_ref().ok_or_else(not_found)?;
+                Ok(Envelope::clone(envelope))
+            }
+            Ok(Err(_)) => {
+                Err(EngineError::SandboxUnavailable("the run ended without an answer".into()))
+            }
+            Err(_) => Ok(running(&run)),
+        }
+    }
+
+    async fn spine(
+        &self,
+        caller: &Caller,
+        request: &CallRequest,
+        live: Live,
+        run: &mut Option<RunId>,
+    ) -> Result<Envelope, EngineError> {
+        caller.active()?;
+        let (_, loaded) = self.known(&request.tool).await?;
+        let input = self
+            .schemas
+            .check(loaded.version.hash, &loaded.listed.input_schema, &request.input)
+            .await?;
+        let pace = Pace::of(request);
+
+        let guard = self.flights.begin(&caller.agent.id).await?;
+        let row = self.begin(caller, &loaded, request.dry_run, pace.detached).await?;
+        *run = Some(row.id.clone());
+        let admitted = self.admit(caller, &loaded, request.dry_run).await;
+        let (connection, grant) = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                self.end_unrun(&row.id, &error).await;
+                return Err(error);
+            }
+        };
+        let job = job(&row, &loaded, &connection, input, &pace);
+        let budget = if pace.detached { DETACHED_WAIT } else { self.parts.settings.wait_budget };
+        let desk = RunDesk::new(
+            self.approvals.clone(),
+            loaded.version.tool.clone(),
+            loaded.version.number,
+            budget,
+        );
+        let spec = SessionSpec {
+            run: row.id.clone(),
+            person: row.person.clone(),
+            agent: row.agent.clone(),
+            tool: loaded.version.tool.to_string(),
+            version: loaded.version.hash,
+            connection: connection.clone(),
+            sites: loaded.version.sites.clone(),
+            hints: loaded.version.hints,
+            grant,
+        };
+        let session = self.parts.proxy.open(spec, Arc::new(desk));
+        let running = Running {
+            parts: self.parts.clone(),
+            owed: self.owed.clone(),
+            guard,
+            row,
+            connection,
+            session,
+            job,
+            backstop: pace.wall + budget,
+            notes: pace.notes,
+        };
+        self.run(running, pace.detached, live).await
+    }
+
+    /// Runs in a task of its own and waits for it, unless it is detached.
+    async fn run(
+        &self,
+        running: Running,
+        detached: bool,
+        live: Live,
+    ) -> Result<Envelope, EngineError> {
+        let id = running.row.id.clone();
+        let cancel = self.stop_runs.child_token();
+        if detached {
+            let done = self.jobs.add(id.clone(), running.row.agent.clone());
+            self.tasks.spawn(async move {
+                let envelope = running.carry_out(cancel).await;
+                done.send_replace(Some(Arc::new(envelope)));
+            });
+            return Ok(self::running(&id));
+        }
+        // Dropping this future is the caller going away, too.
+        let _gone = cancel.clone().drop_guard();
+        let mut task = self.tasks.spawn(running.carry_out(cancel.clone()));
+        let ended = tokio::select! {
+            ended = &mut task => ended,
+            () = live.cancel.cancelled() => {
+                cancel.cancel();
+                task.await
+            }
+        };
+        ended.map_err(|_| EngineError::SandboxUnavailable("the run ended without an answer".into()))
+    }
+
+    async fn begin(
+        &self,
+        caller: &Caller,
+        loaded: &Loaded,
+        dry_run: bool,
+        detached: bool,
+    ) -> Result<RunRow, EngineError> {
+        let begun_ms = self.now();
+        let row = RunRow {
+            id: RunId::new(new_id(begun_ms)?),
+            person: self.person.clone(),
+            agent: caller.agent.id.clone(),
+            tool: loaded.version.tool.clone(),
+            number: loaded.version.number,
+            version: loaded.version.hash,
+            connection: loaded.version.connection.clone(),
+            dry_run,
+            detached,
+            node: self.parts.node.clone(),
+            begun_ms,
+            outcome: None,
+            ended_ms: None,
+        };
+        self.parts.store.begin_run(&row).await?;
+        Ok(row)
+    }
+
+    async fn admit(
+        &self,
+        caller: &Caller,
+        loaded: &Loaded,
+        dry_run: bool,
+    ) -> Result<(Connection, Grant), EngineError> {
+        let version = &loaded.version;
+        let connection = self.connection(version.connection.as_str()).await?;
+        self.usable(&connection, Some(&caller.agent.id)).await?;
+        let question = Admission {
+            person: &self.person,
+            agent: &caller.agent.id,
+            tool: &version.tool.to_string(),
+            version: &version.hash,
+            connection: &connection,
+            hints: version.hints,
+            dry_run,
+            each: false,
+        };
+        let grant = self.parts.proxy.admit(question).await?;
+        Ok((connection, grant))
+    }
+
+    /// Ends a run that never started executing: not a use.
+    async fn end_unrun(&self, run: &RunId, error: &EngineError) {
+        let end = RunEnd {
+            id: run.clone(),
+            outcome: error.code().to_owned(),
+            used: false,
+            ended_ms: self.now(),
+        };
+        self.owed.record(self.parts.store.as_ref(), end).await;
+    }
+}
+
+/// How long a call may take and whether it is waited for.
+struct Pace {
+    detached: bool,
+    wall: Duration,
+    notes: Vec<String>,
+}
+
+impl Pace {
+    fn of(request: &CallRequest) -> Self {
+        let mut notes = Vec::new();
+        // A dry run is there to be read.
+        let detached = request.detached && !request.dry_run;
+        if request.detached && request.dry_run {
+            notes.push("a dry run is waited for; detached was left out".into());
+        }
+        let (usual, most) = if detached { DETACHED_SECONDS } else { WAITED_SECONDS };
+        let asked = request.timeout_seconds.unwrap_or(usual);
+        let seconds = asked.clamp(1, most);
+        if seconds != asked {
+            notes
+                .push(format!("timeoutSeconds {asked} is outside 1 to {most}; {seconds} was used"));
+        }
+        Self { detached, wall: Duration::from_secs(seconds), notes }
+    }
+}
+
+fn job(
+    row: &RunRow,
+    loaded: &Loaded,
+    connection: &Connection,
+    input: Arc<str>,
+    pace: &Pace,
+) -> Job {
+    let proxy_base = connection.hosts.first().map_or_else(String::new, |host| match host.port {
+        443 => format!("https://{}", host.name),
+        port => format!("https://{}:{port}", host.name),
+    });
+    Job {
+        run: row.id.clone(),
+        agent: row.agent.clone(),
+        version: loaded.version.hash,
+        tool: loaded.version.tool.to_string(),
+        javascript: loaded.javascript.clone(),
+        input,
+        connection_slug: connection.slug.clone(),
+        vendor: connection.vendor.clone(),
+        display_name: connection.display_name.clone(),
+        proxy_base,
+        limits: RunLimits { wall: pace.wall, ..RunLimits::default() },
+    }
+}
+
+fn running(run: &RunId) -> Envelope {
+    let mut envelope = Envelope::of(Status::Running);
+    envelope.next = Some(format!("call wait_for_process with process `{run}`"));
+    envelope.run = Some(run.to_string());
+    envelope
+}

@@ -1,0 +1,202 @@
+//! Connections: made and revoked by a person only. The secret goes straight to
+//! the proxy, which seals it; nothing here ever holds it longer than one call.
+
+use crate::agents::taken;
+use crate::id::new_id;
+use crate::{Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
+use cambium_proxy::{
+    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, Host, Proxy, Refusal,
+    Scheme, Secret,
+};
+use std::collections::BTreeSet;
+
+/// Hosts of one connection.
+const HOSTS_MAX: usize = 16;
+/// Exceptions of one connection.
+const EXCEPTIONS_MAX: usize = 16;
+/// Longest certificate authority, bytes of PEM.
+const CA_BYTES: usize = 64 * 1024;
+/// Characters of a display name.
+const DISPLAY_CHARS: usize = 80;
+/// Bytes of a header name or its prefix.
+const HEADER_BYTES: usize = 64;
+/// How often a revoke is tried again when a decision comes between.
+const REVOKE_TRIES: usize = 4;
+
+impl Engine {
+    /// `secret` is sealed at once and never kept elsewhere.
+    pub async fn create_connection(
+        &self,
+        new: NewConnection,
+        secret: Option<Secret>,
+    ) -> Result<Connection, EngineError> {
+        valid(&new, secret.is_some())?;
+        for agent in &new.agents {
+            self.agent_by_id(agent).await?;
+        }
+        let now = self.now();
+        // With a secret to seal it starts revoked: a connection that can be
+        // used is one whose secret is there.
+        let status = match secret {
+            Some(_) => ConnectionStatus::Revoked,
+            None => ConnectionStatus::Connected,
+        };
+        let mut connection = Connection {
+            id: ConnectionId::new(new_id(now)?),
+            person: self.person.clone(),
+            slug: new.slug,
+            vendor: new.vendor,
+            display_name: new.display_name,
+            hosts: new.hosts,
+            scheme: new.scheme,
+            exceptions: new.exceptions,
+            ca_pem: new.ca_pem,
+            generation: 1,
+            status,
+        };
+        self.parts
+            .store
+            .insert_connection(&connection, &new.agents, now)
+            .await
+            .map_err(|fault| taken(fault, &connection.slug))?;
+        if let Some(secret) = secret {
+            self.parts.proxy.seal(&connection, secret).await?;
+            self.parts.store.mark_connected(&connection.id).await?;
+            connection.status = ConnectionStatus::Connected;
+        }
+        self.send(Event::ListChanged(self.in_scope(&connection.id).await?));
+        Ok(connection)
+    }
+
+    /// All connections by slug, revoked ones included.
+    pub async fn connections(&self) -> Result<Vec<Connection>, EngineError> {
+        Ok(self.parts.store.connections(&self.person).await?)
+    }
+
+    /// By id or slug.
+    pub async fn connection(&self, id_or_slug: &str) -> Result<Connection, EngineError> {
+        let found = self.parts.store.find_connection(&self.person, id_or_slug).await?;
+        found.ok_or_else(|| EngineError::ConnectionNotFound(id_or_slug.chars().take(64).collect()))
+    }
+
+    /// Takes a connection back: its tools leave every working set at once and
+    /// its standing answers are withdrawn by new rows. Nothing else is lost.
+    pub async fn revoke_connection(
+        &self,
+        _proof: &PersonProof,
+        id: &ConnectionId,
+    ) -> Result<(), EngineError> {
+        let connection = self.connection(id.as_str()).await?;
+        let scope = self.in_scope(id).await?;
+        let _deciding = self.approvals.deciding().await;
+        let mut tries = 0;
+        let revoked = loop {
+            let withdrawals = self.withdrawals(&connection.id).await?;
+            let now = self.now();
+            match self.parts.store.revoke_connection(id, &withdrawals, now).await {
+                Err(cambium_proxy::StoreFault::Conflict(_)) if tries < REVOKE_TRIES => tries += 1,
+                answer => break answer?,
+            }
+        };
+        if revoked.changed {
+            let mut agents: BTreeSet<AgentId> = scope.into_iter().collect();
+            agents.extend(revoked.left.into_iter().map(|(agent, _)| agent));
+            self.send(Event::ListChanged(agents.into_iter().collect()));
+        }
+        Ok(())
+    }
+
+    /// A connection that can be used by this agent now.
+    pub(crate) async fn usable(
+        &self,
+        connection: &Connection,
+        agent: Option<&AgentId>,
+    ) -> Result<(), EngineError> {
+        let slug = &connection.slug;
+        if connection.status == ConnectionStatus::Revoked {
+            return Err(Refusal::ConnectionRevoked(format!("`{slug}` was revoked")).into());
+        }
+        if let Some(agent) = agent {
+            let scope = self.parts.store.scope(&connection.id).await?;
+            if !scope.is_empty() && !scope.contains(agent) {
+                let said = format!("`{slug}` is not in this agent's scope");
+                return Err(Refusal::ConnectionNotInScope(said).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Which agents may use a connection.
+    async fn in_scope(&self, connection: &ConnectionId) -> Result<Vec<AgentId>, EngineError> {
+        let scope = self.parts.store.scope(connection).await?;
+        if !scope.is_empty() {
+            return Ok(scope);
+        }
+        Ok(self.agents().await?.into_iter().map(|agent| agent.id).collect())
+    }
+
+    /// Signed withdrawals of every standing yes on a connection.
+    async fn withdrawals(&self, on: &ConnectionId) -> Result<Vec<DecisionRow>, EngineError> {
+        let mut rows = Vec::new();
+        for row in self.parts.store.decisions_on(on).await? {
+            if row.answer == Answer::Standing {
+                let Ok(tool) = ToolName::parse(&row.tool) else { continue };
+                rows.push(self.approvals.withdrawal(row, &tool, "revoke").await?);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn valid(new: &NewConnection, has_secret: bool) -> Result<(), EngineError> {
+    let wrong = |name: &str, reason: String| {
+        Err(EngineError::ArgumentInvalid { name: name.to_owned(), reason })
+    };
+    // both become halves of wire names
+    ToolName::new(&new.slug, "x")?;
+    ToolName::new(&new.vendor, "x")?;
+    if new.vendor == "execute" {
+        return wrong("vendor", "`execute` is reserved; choose another".into());
+    }
+    let length = new.display_name.chars().count();
+    if length == 0 || length > DISPLAY_CHARS || new.display_name.chars().any(char::is_control) {
+        return wrong("displayName", format!("must be 1 to {DISPLAY_CHARS} plain characters"));
+    }
+    if new.hosts.is_empty() || new.hosts.len() > HOSTS_MAX {
+        return wrong("hosts", format!("must be 1 to {HOSTS_MAX} hosts"));
+    }
+    if new.exceptions.len() > EXCEPTIONS_MAX {
+        return wrong("exceptions", format!("must be at most {EXCEPTIONS_MAX}"));
+    }
+    let mut labels = BTreeSet::new();
+    for Host { label, name, port } in &new.hosts {
+        Proxy::check_host(name, &new.exceptions)?;
+        if *port == 0 {
+            return wrong("hosts", format!("`{name}` needs a port from 1 to 65535"));
+        }
+        if label.is_empty() || label.len() > 253 || !labels.insert(label) {
+            return wrong("hosts", format!("the label of `{name}` is empty, too long or taken"));
+        }
+    }
+    if new.ca_pem.as_ref().is_some_and(|pem| pem.len() > CA_BYTES) {
+        return wrong("caPem", format!("must be at most {CA_BYTES} bytes"));
+    }
+    match &new.scheme {
+        Scheme::None if has_secret => wrong("secret", "the scheme `none` takes no secret".into()),
+        Scheme::None => Ok(()),
+        Scheme::Bearer | Scheme::ApiKeyHeader { .. } if !has_secret => {
+            wrong("secret", "this scheme needs one".into())
+        }
+        Scheme::Bearer => Ok(()),
+        Scheme::ApiKeyHeader { header, prefix } => {
+            let name = header.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+            if header.is_empty() || header.len() > HEADER_BYTES || !name {
+                return wrong("header", "must be a lower-case header name".into());
+            }
+            if prefix.len() > HEADER_BYTES || !prefix.bytes().all(|b| matches!(b, b' '..=b'~')) {
+                return wrong("prefix", "must be plain text".into());
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The desk a session asks when a write is held: opens the ask or joins the
+//! open one, waits for a person within the run's wait budget, and answers with
+//! the ask's name only. It can let nothing through: the session reads the
+//! decision itself.
+
+use crate::ToolName;
+use crate::approvals::Approvals;
+use crate::ask::AskEvent;
+use crate::port::{AskReason, AskRow, AskState};
+use crate::waiting::{Verdict, Waiter};
+use cambium_proxy::{BoxFuture, Desk, HeldRequest, HoldOutcome, StoreFault};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// An ask's life: a person who looks once a day sees each.
+const ASK_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+/// Open asks of one agent: more would train a person to click.
+const OPEN_PER_AGENT: u32 = 8;
+
+/// The desk of one run.
+pub(crate) struct RunDesk {
+    approvals: Arc<Approvals>,
+    tool: ToolName,
+    number: u32,
+    /// What is left of the run's wait budget, over all its held requests.
+    left: Mutex<Duration>,
+}
+
+/// The ask a request waits for, and whether it is about this request's version.
+struct Joined {
+    ask: AskRow,
+    joins: bool,
+}
+
+impl RunDesk {
+    /// A desk for a run of one version.
+    pub(crate) fn new(
+        approvals: Arc<Approvals>,
+        tool: ToolName,
+        number: u32,
+        wait_budget: Duration,
+    ) -> Self {
+        Self { approvals, tool, number, left: Mutex::new(wait_budget) }
+    }
+
+    async fn held(&self, request: &HeldRequest) -> Result<HoldOutcome, StoreFault> {
+        loop {
+            let Some(Joined { ask, joins }) = self.open_or_join(request).await? else {
+                return Ok(HoldOutcome::Failed);
+            };
+            let parked = || HoldOutcome::Parked { ask: ask.id.clone(), expires_ms: ask.expires_ms };
+            let waiter = Waiter {
+                run: request.run.clone(),
+                agent: request.agent.clone(),
+                digest: request.digest,
+                joins,
+            };
+            let Some(mut place) = self.approvals.waiting.take(&ask.id, waiter) else {
+                return Ok(parked());
+            };
+            // Decided between the look and the taking of the place: nobody
+            // will wake it.
+            match self.approvals.state_of(&ask.id).await? {
+                AskState::Open => {}
+                AskState::Denied => return Ok(HoldOutcome::Decided(ask.id)),
+                AskState::AllowedStanding if joins => return Ok(HoldOutcome::Decided(ask.id)),
+                AskState::AllowedOnce if joins && ask.digest == request.digest => {
+                    return Ok(HoldOutcome::Decided(ask.id));
+                }
+                AskState::AllowedStanding
+                | AskState::AllowedOnce
+                | AskState::Expired
+                | AskState::Superseded => continue,
+            }
+            let verdict = match self.wait(&mut place.verdict).await {
+                Some(verdict) => verdict,
+                // It may have come at the last moment.
+                None => match place.verdict.try_recv() {
+                    Ok(verdict) => verdict,
+                    Err(_) => return Ok(parked()),
+                },
+            };
+            match verdict {
+                Verdict::Answered => return Ok(HoldOutcome::Decided(ask.id)),
+                Verdict::Anew => {}
+            }
+        }
+    }
+
+    /// Waits within what is left of the budget and takes it off.
+    async fn wait(&self, verdict: &mut tokio::sync::oneshot::Receiver<Verdict>) -> Option<Verdict> {
+        let left = *self.left();
+        let began = Instant::now();
+        let answer = tokio::time::timeout(left, verdict).await;
+        let mut left = self.left();
+        *left = left.saturating_sub(began.elapsed());
+        answer.ok().and_then(Result::ok)
+    }
+
+    fn left(&self) -> std::sync::MutexGuard<'_, Duration> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One open ask per agent and tool. `None` when the agent has too many.
+    async fn open_or_join(&self, request: &HeldRequest) -> Result<Option<Joined>, StoreFault> {
+        let approvals = &self.approvals;
+        let _deciding = approvals.deciding().await;
+        let now = approvals.now();
+        if let Some(ask) = approvals.store().open_ask(&request.agent, &self.tool).await? {
+            let same = ask.version == request.version
+                && ask.connection == request.connection
+                && ask.generation == request.generation;
+            if ask.expires_ms <= now {
+                approvals.settle_unanswered(&ask.id, AskEvent::RanOut).await?;
+            } else if same || approvals.waiting.any(&ask.id) {
+                return Ok(Some(Joined { ask, joins: same }));
+            } else {
+                approvals.settle_unanswered(&ask.id, AskEvent::Replaced).await?;
+            }
+        }
+        if approvals.store().count_open(&request.agent, now).await? >= OPEN_PER_AGENT
+            || !approvals.may_ask(&request.agent)
+        {
+            tracing::warn!(agent = %request.agent, "an ask was refused: too many");
+            return Ok(None);
+        }
+        let ask = self.row(request, now).await?;
+        approvals.store().insert_ask(&ask).await?;
+        approvals.opened(&ask.id);
+        Ok(Some(Joined { ask, joins: true }))
+    }
+
+    async fn row(&self, request: &HeldRequest, now: i64) -> Result<AskRow, StoreFault> {
+        Ok(AskRow {
+            id: crate::id::new_ask_id()?,
+            person: request.person.clone(),
+            agent: request.agent.clone(),
+            tool: self.tool.clone(),
+            version: request.version,
+            number: self.number,
+            connection: request.connection.clone(),
+            generation: request.generation,
+            reason: self.reason(request).await?,
+            run: request.run.clone(),
+            effect: request.effect,
+            method: request.method.clone(),
+            authority: request.authority.clone(),
+            target: request.target.clone(),
+            headers: request.headers.clone(),
+            body: request.body.to_vec(),
+            digest: request.digest,
+            state: AskState::Open,
+            opened_ms: now,
+            expires_ms: now.saturating_add(ASK_LIFE_MS),
+            settled_ms: None,
+        })
+    }
+
+    /// Why it is asked; shown, never relied upon.
+    async fn reason(&self, request: &HeldRequest) -> Result<AskReason, StoreFault> {
+        let store = self.approvals.store();
+        let last = match store.standing_decision(&request.agent, &self.tool).await? {
+            Some(row) => Some(row),
+            None => store.newest_decision(&request.agent, &self.tool).await?,
+        };
+        Ok(match last {
+            None => AskReason::FirstCall,
+            Some(row) if row.version != request.version => AskReason::Republished,
+            Some(row)
+                if row.connection != request.connection || row.generation != request.generation =>
+            {
+                AskReason::ConnectionChanged
+            }
+            Some(_) => AskReason::NotStanding,
+        })
+    }
+}
+
+impl Desk for RunDesk {
+    fn hold<'a>(&'a self, request: HeldRequest) -> BoxFuture<'a, HoldOutcome> {
+        Box::pin(async move {
+            self.held(&request).await.unwrap_or_else(|fault| {
+                tracing::error!(%fault, run = %request.run, "a held request could not be asked about");
+                HoldOutcome::Failed
+            })
+        })
+    }
+}

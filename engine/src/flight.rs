@@ -1,0 +1,114 @@
+//! Which agents have a run in flight, and how many may. A [`RunGuard`] is the
+//! flight: from its making to its drop the rule leaves its agent alone. The
+//! gate keeps a sweep of one agent and the beginning of a run apart.
+
+use crate::EngineError;
+use cambium_proxy::AgentId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{RwLock, RwLockWriteGuard};
+
+/// Runs of one agent at the same time: a harness calls a few tools in parallel.
+pub(crate) const RUNS_PER_AGENT: usize = 8;
+/// Runs of this node at the same time: each is a process with its own heap.
+pub(crate) const RUNS_PER_NODE: usize = 32;
+
+/// The runs of this node.
+#[derive(Default)]
+pub(crate) struct Flights {
+    counts: Mutex<Counts>,
+    gate: RwLock<()>,
+}
+
+#[derive(Default)]
+struct Counts {
+    by_agent: HashMap<AgentId, usize>,
+    all: usize,
+    draining: bool,
+}
+
+/// One run in flight.
+pub(crate) struct RunGuard {
+    flights: Arc<Flights>,
+    agent: AgentId,
+}
+
+impl Flights {
+    /// Begins a run, unless there are too many or the node drains.
+    pub(crate) async fn begin(self: &Arc<Self>, agent: &AgentId) -> Result<RunGuard, EngineError> {
+        let _open = self.gate.read().await;
+        let mut counts = self.counts();
+        let mine = counts.by_agent.get(agent).copied().unwrap_or_default();
+        if counts.draining || mine >= RUNS_PER_AGENT || counts.all >= RUNS_PER_NODE {
+            return Err(EngineError::Busy);
+        }
+        counts.by_agent.insert(agent.clone(), mine + 1);
+        counts.all += 1;
+        Ok(RunGuard { flights: self.clone(), agent: agent.clone() })
+    }
+
+    /// Holds every beginning back while it lives.
+    pub(crate) async fn hold_back(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().await
+    }
+
+    /// Whether the agent has a run in flight on this node.
+    pub(crate) fn has(&self, agent: &AgentId) -> bool {
+        self.counts().by_agent.contains_key(agent)
+    }
+
+    /// Begins no run any more.
+    pub(crate) fn drain(&self) {
+        self.counts().draining = true;
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        let mut counts = self.flights.counts();
+        counts.all = counts.all.saturating_sub(1);
+        let left = counts.by_agent.get(&self.agent).copied().unwrap_or_default().saturating_sub(1);
+        if left == 0 {
+            counts.by_agent.remove(&self.agent);
+        } else {
+            counts.by_agent.insert(self.agent.clone(), left);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn b035_a_run_is_in_flight_until_its_guard_drops() {
+        let flights = Arc::new(Flights::default());
+        let agent = AgentId::new("a");
+        let first = flights.begin(&agent).await.unwrap();
+        let second = flights.begin(&agent).await.unwrap();
+        drop(first);
+        assert!(flights.has(&agent));
+        drop(second);
+        assert!(!flights.has(&agent));
+    }
+
+    #[tokio::test]
+    async fn one_agent_cannot_take_every_run() {
+        let flights = Arc::new(Flights::default());
+        let mut held = Vec::new();
+        for _ in 0..RUNS_PER_AGENT {
+            held.push(flights.begin(&AgentId::new("greedy")).await.unwrap());
+        }
+        assert_eq!(flights.begin(&AgentId::new("greedy")).await.err(), Some(EngineError::Busy));
+        assert!(flights.begin(&AgentId::new("other")).await.is_ok());
+        held.pop();
+        assert!(flights.begin(&AgentId::new("greedy")).await.is_ok());
+        flights.drain();
+        assert_eq!(flights.begin(&AgentId::new("other")).await.err(), Some(EngineError::Busy));
+    }
+}

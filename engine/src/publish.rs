@@ -1,0 +1,338 @@
+//! Publishing: check, name, connection, content, and one transaction that
+//! stores the version, moves the pointer and promotes. Nothing is altered in
+//! place; identical content is a no-op that says so.
+
+use crate::canonical::settled;
+use crate::command::Caller;
+use crate::port::{Pointer, PublishRow};
+use crate::toolbox::{Loaded, content_hash, load};
+use crate::{
+    CheckReport, Diagnostic, Engine, EngineError, Event, MoveCause, PublishRequest, Published,
+    Publisher, Severity, ToolKind, ToolName, Version, schema,
+};
+use cambium_proxy::{AgentId, Answer, Connection, ConnectionStatus, ContentHash, StoreFault};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest module, bytes. Longer ones never reach the checker.
+const SOURCE_BYTES: usize = 256 * 1024;
+/// How long a check may take, its worker's start included.
+const CHECK_DEADLINE: Duration = Duration::from_secs(30);
+/// How often a publish is tried again when another came between.
+const PUBLISH_TRIES: usize = 4;
+
+impl Engine {
+    /// Checks a module without publishing it.
+    pub async fn check_tool(&self, source: &str) -> Result<CheckReport, EngineError> {
+        if source.len() > SOURCE_BYTES {
+            return Err(EngineError::ArgumentInvalid {
+                name: "source".into(),
+                reason: format!(
+                    "a module is at most {SOURCE_BYTES} bytes, this has {}",
+                    source.len()
+                ),
+            });
+        }
+        let checked = tokio::time::timeout(CHECK_DEADLINE, self.parts.checker.check(source)).await;
+        let mut report = match checked {
+            Ok(Ok(report)) => report,
+            Ok(Err(reason)) => return Err(EngineError::SandboxUnavailable(reason)),
+            Err(_) => {
+                return Err(EngineError::SandboxUnavailable("the check took too long".into()));
+            }
+        };
+        if report.ok {
+            report.diagnostics.extend(beyond_the_check(&report));
+            report.ok = report.diagnostics.iter().all(|found| found.severity != Severity::Error);
+        }
+        Ok(report)
+    }
+
+    /// Publishes a module as the next version of a tool.
+    pub async fn publish(
+        &self,
+        publisher: &Publisher,
+        request: PublishRequest,
+    ) -> Result<Published, EngineError> {
+        let (published_by, promote_for) = self.publishing(publisher).await?;
+        if request.tool.vendor() == "execute" {
+            return Err(EngineError::NameInvalid {
+                name: request.tool.to_string(),
+                rule: "the vendor `execute` is reserved",
+            });
+        }
+        let report = self.check_tool(&request.source).await?;
+        if !report.ok {
+            return Err(EngineError::CheckFailed(report.diagnostics));
+        }
+        let connection =
+            self.bound(&request.tool, request.connection.as_deref(), published_by.as_ref()).await?;
+        let draft = self.draft(&request, report, &connection, published_by)?;
+        let mut tries = 0;
+        loop {
+            match self.store_version(&draft, &connection, promote_for.as_ref()).await {
+                Err(EngineError::Store(StoreFault::Conflict(_))) if tries < PUBLISH_TRIES => {
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Who publishes, and for whom it is promoted.
+    async fn publishing(
+        &self,
+        publisher: &Publisher,
+    ) -> Result<(Option<AgentId>, Option<AgentId>), EngineError> {
+        match publisher {
+            Publisher::Agent(caller) => {
+                caller.active()?;
+                let agent = Caller::agent(caller).id.clone();
+                Ok((Some(agent.clone()), Some(agent)))
+            }
+            Publisher::Person { promote_for: None } => Ok((None, None)),
+            Publisher::Person { promote_for: Some(agent) } => {
+                Ok((None, Some(self.agent_by_id(agent).await?.id)))
+            }
+        }
+    }
+
+    /// The connection a version is bound to.
+    async fn bound(
+        &self,
+        tool: &ToolName,
+        named: Option<&str>,
+        publisher: Option<&AgentId>,
+    ) -> Result<Connection, EngineError> {
+        let vendor = tool.vendor();
+        let wrong =
+            |reason: String| EngineError::ArgumentInvalid { name: "connectionId".into(), reason };
+        if let Some(named) = named {
+            let connection = self.connection(named).await?;
+            if connection.vendor != vendor {
+                let slug = &connection.slug;
+                return Err(wrong(format!(
+                    "`{slug}` is a connection of `{}`, not of `{vendor}`",
+                    connection.vendor
+                )));
+            }
+            self.usable(&connection, publisher).await?;
+            return Ok(connection);
+        }
+        let mut fitting = Vec::new();
+        for connection in self.connections().await? {
+            if connection.vendor == vendor
+                && connection.status == ConnectionStatus::Connected
+                && self.usable(&connection, publisher).await.is_ok()
+            {
+                fitting.push(connection);
+            }
+        }
+        match (fitting.pop(), fitting.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(_), false) => {
+                Err(wrong(format!("`{vendor}` has several connections; name one of them")))
+            }
+            (None, _) => Err(EngineError::ConnectionNotFound(vendor.to_owned())),
+        }
+    }
+
+    fn draft(
+        &self,
+        request: &PublishRequest,
+        report: CheckReport,
+        connection: &Connection,
+        published_by: Option<AgentId>,
+    ) -> Result<Draft, EngineError> {
+        let missing = |what: &str| {
+            EngineError::CheckFailed(vec![finding("export_missing", &format!("{what} is missing"))])
+        };
+        let labels: BTreeSet<&str> =
+            connection.hosts.iter().map(|host| host.label.as_str()).collect();
+        let unknown = report.sites.iter().filter_map(|site| site.host.as_deref());
+        if let Some(host) = unknown.into_iter().find(|label| !labels.contains(label)) {
+            let said = format!("`{host}` is no host label of `{}`", connection.slug);
+            return Err(EngineError::CheckFailed(vec![finding("host_not_in_connection", &said)]));
+        }
+        let mut version = Version {
+            person: self.person.clone(),
+            tool: request.tool.clone(),
+            number: 0,
+            hash: ContentHash([0; 32]),
+            kind: ToolKind::Typescript,
+            title: report.title,
+            description: report.description.ok_or_else(|| missing("description"))?,
+            input_schema: report.input_schema.ok_or_else(|| missing("inputSchema"))?,
+            output_schema: report.output_schema,
+            example_input: report.example_input,
+            source: request.source.clone(),
+            javascript: report.javascript.ok_or_else(|| missing("javascript"))?,
+            hints: report.hints,
+            sites: report.sites,
+            connection: connection.id.clone(),
+            published_by,
+            published_ms: self.now(),
+        };
+        version.hash = content_hash(&version);
+        Ok(Draft { version, advice: report.diagnostics })
+    }
+
+    /// One try: what is current is read anew, so that numbers follow on.
+    async fn store_version(
+        &self,
+        draft: &Draft,
+        connection: &Connection,
+        promote_for: Option<&AgentId>,
+    ) -> Result<Published, EngineError> {
+        let tool = &draft.version.tool;
+        // No revoke and no decision comes between what is read and what is stored.
+        let _deciding = self.approvals.deciding().await;
+        self.usable(&self.connection(connection.id.as_str()).await?, None).await?;
+        let current = self.toolbox.current(tool).await?;
+        if let Some((_, loaded)) = &current {
+            if loaded.version.hash == draft.version.hash
+                && loaded.version.connection == connection.id
+            {
+                return self.unchanged(loaded, draft, connection, promote_for).await;
+            }
+        }
+        let mut version = draft.version.clone();
+        version.number = self.parts.store.newest_number(&self.person, tool).await? + 1;
+        let pointer = self.toolbox.sign_pointer(Pointer {
+            person: self.person.clone(),
+            tool: tool.clone(),
+            sequence: current.as_ref().map_or(0, |(pointer, _)| pointer.sequence) + 1,
+            number: version.number,
+            hash: version.hash,
+            at_ms: version.published_ms,
+            mac: Vec::new(),
+        });
+        self.ask_again(tool, version.hash).await?;
+        let row = PublishRow {
+            version: Some(self.toolbox.sign(version.clone())),
+            pointer,
+            promote_for: promote_for.cloned(),
+        };
+        let promoted = self.parts.store.publish(&row).await?;
+        let loaded = load(version);
+        self.toolbox.indexed(&loaded);
+        let old = current.map(|(_, loaded)| loaded);
+        self.tell(&loaded, old.as_deref(), promote_for.filter(|_| promoted)).await;
+        self.approvals.supersede(&self.person, tool, loaded.version.hash).await;
+        Ok(draft.published(&loaded.version, connection, false, promoted))
+    }
+
+    async fn unchanged(
+        &self,
+        loaded: &Arc<Loaded>,
+        draft: &Draft,
+        connection: &Connection,
+        promote_for: Option<&AgentId>,
+    ) -> Result<Published, EngineError> {
+        let tool = &loaded.version.tool;
+        let mut promoted = false;
+        if let Some(agent) = promote_for {
+            let now = self.now();
+            let moved = self.parts.store.promote(agent, tool, MoveCause::Publish, now).await?;
+            promoted = moved.changed > 0;
+            if promoted {
+                self.send(Event::ListChanged(vec![agent.clone()]));
+            }
+        }
+        Ok(draft.published(&loaded.version, connection, true, promoted))
+    }
+
+    /// A content that was approved before and comes back asks again: its
+    /// standing answers are withdrawn by new rows.
+    async fn ask_again(&self, tool: &ToolName, hash: ContentHash) -> Result<(), EngineError> {
+        for agent in self.agents().await? {
+            let standing = self.parts.store.standing_decision(&agent.id, tool).await?;
+            if let Some(row) = standing {
+                if row.answer == Answer::Standing && row.version == hash {
+                    let row = self.approvals.withdrawal(row, tool, "publish").await?;
+                    self.parts.store.append_decision(&row).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells every agent whose list content changed.
+    async fn tell(&self, new: &Loaded, old: Option<&Loaded>, promoted: Option<&AgentId>) {
+        let mut agents: BTreeSet<AgentId> = promoted.cloned().into_iter().collect();
+        if old.is_some_and(|old| old.listed != new.listed) {
+            // It is published; who is told too few only lists later.
+            match self.parts.store.holders(&self.person, &new.version.tool).await {
+                Ok(holders) => agents.extend(holders),
+                Err(fault) => tracing::warn!(%fault, "some agents were not told of a publish"),
+            }
+        }
+        if !agents.is_empty() {
+            self.send(Event::ListChanged(agents.into_iter().collect()));
+        }
+    }
+}
+
+/// A version that is not numbered yet.
+struct Draft {
+    version: Version,
+    advice: Vec<Diagnostic>,
+}
+
+impl Draft {
+    fn published(
+        &self,
+        version: &Version,
+        connection: &Connection,
+        unchanged: bool,
+        promoted: bool,
+    ) -> Published {
+        Published {
+            tool: version.tool.to_string(),
+            version: version.number,
+            hash: version.hash.to_string(),
+            unchanged,
+            read_only_hint: version.hints.read_only,
+            destructive_hint: version.hints.destructive,
+            call_sites: version.sites.clone(),
+            connection: connection.slug.clone(),
+            promoted,
+            advice: self.advice.clone(),
+        }
+    }
+}
+
+/// What the engine asks of a module that the check, which knows no schema
+/// language and no database, does not.
+fn beyond_the_check(report: &CheckReport) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let schema = report.input_schema.as_ref();
+    if let Some(Err(rule)) = schema.map(schema::plain) {
+        found.push(finding("input_schema_invalid", &rule));
+    }
+    let literals = [
+        ("inputSchema", schema),
+        ("outputSchema", report.output_schema.as_ref()),
+        ("exampleInput", report.example_input.as_ref()),
+    ];
+    for (name, value) in literals {
+        if value.is_some_and(|value: &Value| settled(value).is_none()) {
+            let said = format!("{name} holds a number with more digits than are kept");
+            found.push(finding("number_too_precise", &said));
+        }
+    }
+    found
+}
+
+fn finding(code: &str, said: &str) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        code: code.to_owned(),
+        message: format!("{said}."),
+        line: 1,
+        column: 1,
+        text: String::new(),
+    }
+}

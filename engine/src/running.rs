@@ -1,0 +1,123 @@
+//! A run under way: the sandbox, its session and the guard, carried to an end
+//! that is always recorded. Whatever happens to the sandbox, the session is
+//! closed before anything is said about the run.
+
+use crate::engine::Parts;
+use crate::flight::RunGuard;
+use crate::owed::Owed;
+use crate::port::{RunEnd, RunRow, StoredResult};
+use crate::reply::{self, Ended};
+use crate::{Envelope, Job, Outcome, RunReport, StageTimes};
+use cambium_proxy::{Connection, Session, SessionReport};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What the sandbox gets beyond the run's own time before it is given up: its
+/// own limits are to fire first.
+const SANDBOX_GRACE: Duration = Duration::from_secs(10);
+/// How long what was under way at the close may take to say how it ended.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
+
+/// One run with everything it needs.
+pub(crate) struct Running {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) owed: Arc<Owed>,
+    pub(crate) guard: RunGuard,
+    pub(crate) row: RunRow,
+    pub(crate) connection: Connection,
+    pub(crate) session: Arc<Session>,
+    pub(crate) job: Job,
+    /// The run's time and its wait for a person.
+    pub(crate) backstop: Duration,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Running {
+    /// To the end, and its record.
+    pub(crate) async fn carry_out(self, cancel: CancellationToken) -> Envelope {
+        let wall_seconds = self.job.limits.wall.as_secs();
+        let report = self.sandboxed(cancel).await;
+        self.session.close();
+        let session = settled(&self.session).await;
+        let used = !matches!(report.outcome, Outcome::Unavailable(_));
+        let (mut envelope, whole) = reply::reply(Ended {
+            run: &self.row.id,
+            report,
+            session,
+            dry_run: self.row.dry_run,
+            connection: &self.connection,
+            wall_seconds,
+            console_url: &self.parts.settings.console_url,
+            notes: self.notes,
+        });
+        let store = self.parts.store.as_ref();
+        let ended_ms = self.parts.clock.now_ms();
+        if let Some((mime_type, text)) = whole {
+            let kept = StoredResult {
+                run: self.row.id.clone(),
+                agent: self.row.agent.clone(),
+                mime_type: mime_type.to_owned(),
+                text,
+                stored_ms: ended_ms,
+            };
+            if let Err(fault) = store.put_result(&kept).await {
+                tracing::error!(%fault, run = %self.row.id, "a whole result could not be kept");
+                envelope.notes.push("the whole result could not be kept".into());
+            }
+        }
+        let end = RunEnd {
+            id: self.row.id.clone(),
+            outcome: reply::outcome(&envelope).to_owned(),
+            used,
+            ended_ms,
+        };
+        self.owed.record(store, end).await;
+        drop(self.guard);
+        envelope
+    }
+
+    async fn sandboxed(&self, cancel: CancellationToken) -> RunReport {
+        let run = self.parts.sandbox.run(self.job.clone(), self.session.clone());
+        // A panic of a sandbox is that run's, not the server's.
+        let run = AssertUnwindSafe(run).catch_unwind();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => ended_by(Outcome::Cancelled),
+            answer = tokio::time::timeout(self.backstop + SANDBOX_GRACE, run) => match answer {
+                Ok(Ok(report)) => report,
+                Ok(Err(_)) => {
+                    tracing::error!(run = %self.row.id, "a sandbox panicked");
+                    ended_by(Outcome::Crashed { signal: 0 })
+                }
+                Err(_) => {
+                    tracing::error!(run = %self.row.id, "a sandbox did not end its run in time");
+                    ended_by(Outcome::Timeout)
+                }
+            },
+        }
+    }
+}
+
+/// The session's report once what was under way has said how it ended.
+async fn settled(session: &Session) -> SessionReport {
+    for _ in 0..SETTLE_TRIES {
+        let report = session.report();
+        let open = report
+            .exchanges
+            .iter()
+            .any(|e| e.status.is_none() && e.refusal.is_none() && e.preview.is_none());
+        if !open {
+            return report;
+        }
+        tokio::time::sleep(SETTLE_PAUSE).await;
+    }
+    session.report()
+}
+
+fn ended_by(outcome: Outcome) -> RunReport {
+    RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times: StageTimes::default() }
+}
