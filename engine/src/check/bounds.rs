@@ -12,6 +12,9 @@ const NESTING_MAX: usize = 200;
 /// stay under it; it bounds the stack at 4 MiB + 60,000 × 12 KiB of address
 /// space, of which only what is used gets memory.
 const NODES_MAX: usize = 60_000;
+/// Most `<`: each may open type arguments, so the parser reads ahead from every
+/// one, and a chain of them takes time that grows with its square.
+const ANGLES_MAX: usize = 1_500;
 /// Stack one nesting step may take, measured at its worst (an unoptimised
 /// build, a parenthesis) and doubled.
 const STACK_PER_NODE: usize = 12 * 1024;
@@ -44,6 +47,16 @@ pub(super) fn stack(source: &str) -> Result<usize, Refused> {
             code: "source_too_dense",
             message: format!(
                 "the module has about {nodes} tokens, more than {NODES_MAX}; split it into smaller tools"
+            ),
+        });
+    }
+    let angles = source.bytes().filter(|byte| *byte == b'<').count();
+    if angles > ANGLES_MAX {
+        return Err(Refused {
+            offset: 0,
+            code: "source_too_dense",
+            message: format!(
+                "the module holds `<` {angles} times, more than {ANGLES_MAX}; split it"
             ),
         });
     }

@@ -41,6 +41,12 @@ impl<'s> Findings<'s> {
         self.found.iter().any(|found| found.severity == Severity::Error)
     }
 
+    pub(super) fn has_error_at(&self, offset: u32) -> bool {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let is_error = |found: &Found| found.severity == Severity::Error;
+        self.found.iter().any(|found| found.offset == offset && is_error(found))
+    }
+
     /// In source order, without repeats, at most [`FINDINGS_MAX`]; errors are
     /// kept before advice when there are more.
     pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {

@@ -18,7 +18,7 @@ use findings::Findings;
 use oxc_allocator::Allocator;
 use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
-use oxc_span::{GetSpan, SourceType};
+use oxc_span::SourceType;
 pub use schema::{SchemaFault, normalise_schema, schema_validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,39 +162,39 @@ fn analyse(source: &str) -> CheckReport {
     let mut findings = Findings::new(source);
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, SourceType::ts()).parse();
-    if parsed.panicked || !parsed.diagnostics.is_empty() {
+    let parses = !parsed.panicked && parsed.diagnostics.is_empty();
+    if !parses {
         match syntax::jsx(source) {
-            Some(offset) => {
-                findings.error(
-                    offset,
-                    "syntax_jsx",
-                    "JSX is not erasable; build the value with plain code",
-                );
-            }
+            Some(offset) => findings.error(
+                offset,
+                "syntax_jsx",
+                "JSX is not erasable; build the value with plain code",
+            ),
             None => syntax_errors(
                 parsed.diagnostics.iter().map(|fault| {
-                    (
-                        fault.labels.first().map_or(0, |label| label.offset()),
-                        fault.message.to_string(),
-                    )
+                    (fault.labels.first().map_or(0, |at| at.offset()), fault.message.to_string())
                 }),
                 &mut findings,
             ),
         }
-        if parsed.panicked {
-            return CheckReport::unread(findings);
-        }
     }
     let program = allocator.alloc(parsed.program);
     let built = SemanticBuilder::new_compiler().with_build_nodes(true).build(program);
+    let semantic = built.semantic;
+    syntax::restrict(semantic.nodes(), &mut findings);
+    if !parses {
+        // Of half a module, nothing more can be said.
+        if !findings.has_errors() {
+            findings.error(0, "syntax_error", "the module does not parse");
+        }
+        return CheckReport::unread(findings);
+    }
     syntax_errors(
         built.diagnostics.iter().map(|fault| {
-            (fault.labels.first().map_or(0, |label| label.offset()), fault.message.to_string())
+            (fault.labels.first().map_or(0, |at| at.offset()), fault.message.to_string())
         }),
         &mut findings,
     );
-    let semantic = built.semantic;
-    syntax::restrict(semantic.nodes(), &mut findings);
     let readable = !findings.has_errors();
     let metadata = exports::read(program, semantic.scoping(), &mut findings);
     let mut sites = Vec::new();
@@ -202,6 +202,7 @@ fn analyse(source: &str) -> CheckReport {
     // Of code that is no erasable TypeScript, nothing said about calls would hold.
     if readable {
         sites = calls::derive(program, &semantic, &mut findings);
+        syntax::hosts(semantic.nodes(), &mut findings);
         if sites.is_empty() {
             findings.error(
                 0,

@@ -69,6 +69,36 @@ fn refused(kind: AstKind<'_>) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Points at each literal that names a host: a tool has no use for one, the
+/// connection supplies it. Metadata may name what it likes.
+pub(super) fn hosts(nodes: &AstNodes<'_>, findings: &mut Findings<'_>) {
+    for node in nodes.iter() {
+        let text = match node.kind() {
+            AstKind::StringLiteral(literal) => literal.value.as_str(),
+            AstKind::TemplateElement(element) => element.value.raw.as_str(),
+            _ => continue,
+        };
+        let named = text.trim_start().split_once("://").is_some_and(|(scheme, host)| {
+            !host.is_empty()
+                && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        });
+        let offset = node.kind().span().start;
+        let exported = || {
+            nodes
+                .ancestor_kinds(node.id())
+                .any(|kind| matches!(kind, AstKind::ExportDeclaration(_)))
+        };
+        if named && !findings.has_error_at(offset) && !exported() {
+            findings.advice(
+                offset,
+                "literal_host",
+                "a host is written here; a tool reaches only its connection's hosts, by path",
+            );
+        }
+    }
+}
+
 /// Where JSX stands in a source that is no plain TypeScript, so that the
 /// diagnostic can name it instead of a stray `<`.
 pub(super) fn jsx(source: &str) -> Option<u32> {
