@@ -197,20 +197,22 @@ fn analyse(source: &str) -> CheckReport {
     );
     let readable = !findings.has_errors();
     let metadata = exports::read(program, semantic.scoping(), &mut findings);
-    let mut sites = Vec::new();
+    let mut sites = calls::derive(program, &semantic, &mut findings);
+    syntax::hosts(semantic.nodes(), &mut findings);
+    if sites.is_empty() && exports::Entry::of(program).is_some() {
+        findings.error(
+            0,
+            "no_vendor_call",
+            "the tool never calls its vendor; call `ctx.fetch(path, init)`",
+        );
+    }
+    // Of code that is no erasable TypeScript, nothing said about calls need hold
+    // for what would run: it gets its diagnostics and nothing else.
     let mut javascript = None;
-    // Of code that is no erasable TypeScript, nothing said about calls would hold.
     if readable {
-        sites = calls::derive(program, &semantic, &mut findings);
-        syntax::hosts(semantic.nodes(), &mut findings);
-        if sites.is_empty() {
-            findings.error(
-                0,
-                "no_vendor_call",
-                "the tool never calls its vendor; call `ctx.fetch(path, init)`",
-            );
-        }
-        javascript = emitted(source, &mut sites, &mut findings);
+        javascript = emitted(source, &sites, &mut findings);
+    } else {
+        sites.clear();
     }
     CheckReport {
         ok: !findings.has_errors(),
@@ -241,7 +243,7 @@ fn hints(sites: &[CallSite]) -> Hints {
 /// The JavaScript that will run, read again: what was derived from the source
 /// must hold for it too, so that a fault of the printer cannot make a reader of
 /// a writer.
-fn emitted(source: &str, sites: &mut Vec<CallSite>, findings: &mut Findings<'_>) -> Option<String> {
+fn emitted(source: &str, sites: &[CallSite], findings: &mut Findings<'_>) -> Option<String> {
     let javascript = match emit::javascript(source) {
         Ok(javascript) => javascript,
         Err(reason) => {
@@ -258,7 +260,7 @@ fn emitted(source: &str, sites: &mut Vec<CallSite>, findings: &mut Findings<'_>)
     let program = allocator.alloc(parsed.program);
     let semantic = SemanticBuilder::new().with_build_nodes(true).build(program).semantic;
     let again = calls::derive(program, &semantic, &mut Findings::new(&javascript));
-    if again != *sites {
+    if again != sites {
         findings.error(
             0,
             "emit_failed",
