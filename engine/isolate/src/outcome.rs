@@ -1,0 +1,109 @@
+//! How a run ended, from what the parent saw: the worker's word for its result,
+//! the kernel's for its death, our own limits for the rest. The order here is
+//! the order of trust.
+
+use crate::job::{EXIT_HEAP, Ended, Ending};
+use cambium_engine::{Outcome, ToolResult};
+use cambium_jail::{Exit, Verdict};
+
+/// Deepest JSON a result may nest; readers of the answer recurse.
+const DEPTH: usize = 100;
+
+/// What ended a run first, as the parent saw it.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// The worker sent a whole ending.
+    Ended(Ended),
+    /// The worker's socket closed without one.
+    Gone,
+    /// The worker sent what it must not.
+    Forged(String),
+    /// The wall clock ran out.
+    Timeout,
+    /// The session ended the run.
+    Denied,
+}
+
+/// The outcome. `exit` is the process's end.
+pub(crate) fn outcome(seen: Seen, exit: &Exit) -> Outcome {
+    match seen {
+        Seen::Ended((ending, bytes)) => from_ending(ending, bytes),
+        Seen::Timeout => Outcome::Timeout,
+        Seen::Denied => Outcome::PolicyDenied,
+        Seen::Forged(reason) => {
+            tracing::warn!(reason, "a worker sent what it must not and was killed");
+            Outcome::Crashed { signal: libc::SIGKILL }
+        }
+        Seen::Gone => from_exit(exit),
+    }
+}
+
+fn from_exit(exit: &Exit) -> Outcome {
+    match exit.verdict() {
+        Verdict::CpuLimit => Outcome::CpuLimit,
+        Verdict::MemoryLimit | Verdict::Exited(EXIT_HEAP) => Outcome::MemoryLimit,
+        Verdict::Crashed(signal) => Outcome::Crashed { signal },
+        Verdict::Exited(code) => {
+            Outcome::Unavailable(format!("the worker ended with code {code} and no result"))
+        }
+        // It hid its end and was killed for it, or the server shuts down.
+        Verdict::Killed => Outcome::Crashed { signal: libc::SIGKILL },
+    }
+}
+
+fn from_ending(ending: Ending, bytes: bytes::Bytes) -> Outcome {
+    match ending {
+        Ending::Value { .. } => match checked_json(&bytes) {
+            Ok(text) => Outcome::Ok(ToolResult::Value(text)),
+            Err(reason) => Outcome::ToolError { message: reason.to_owned(), stack: String::new() },
+        },
+        Ending::Response { status, content_type, .. } => {
+            Outcome::Ok(ToolResult::Response { status, content_type, body: bytes })
+        }
+        Ending::Threw { message, stack } => Outcome::ToolError { message, stack },
+        Ending::NeverSettled => Outcome::NeverSettled,
+        Ending::TooLarge => Outcome::OutputLimit,
+    }
+}
+
+/// The worker is hostile: its JSON is text until it was read.
+fn checked_json(bytes: &[u8]) -> Result<String, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "the result is not UTF-8")?;
+    if depth(bytes) > DEPTH {
+        return Err("the result nests deeper than 100 levels");
+    }
+    serde_json::from_str::<serde_json::Value>(text).map_err(|_| "the result is not JSON")?;
+    Ok(text.to_owned())
+}
+
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut most, mut string, mut escaped) = (0_usize, 0, false, false);
+    for &byte in json {
+        match (string, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => string = !string,
+            (false, b'[' | b'{') => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s25_a_forged_or_bottomless_result_is_no_result() {
+        assert!(checked_json(br#"{"__proto__":{"a":[1,"]]]"]}}"#).is_ok());
+        assert!(checked_json(b"{").is_err());
+        assert!(checked_json(b"\xff").is_err());
+        let deep = [vec![b'['; 101], vec![b']'; 101]].concat();
+        assert!(checked_json(&deep).is_err());
+    }
+}
