@@ -65,14 +65,6 @@ pub(crate) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Sleeps until a signal ends the process.
-pub(crate) fn pause_forever() -> ! {
-    loop {
-        // SAFETY: `pause` has no arguments and touches no memory.
-        unsafe { libc::pause() };
-    }
-}
-
 /// A descriptor of a child that was not reaped yet.
 pub(crate) fn pidfd_open(pid: u32) -> Result<OwnedFd> {
     // SAFETY: plain integers; the result is checked.
@@ -133,6 +125,22 @@ pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Reaped>> {
         cpu: time(usage.ru_utime) + time(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
     }))
+}
+
+/// Blocks until a child has ended, and reaps it.
+pub(crate) fn wait(pidfd: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: a null siginfo and a null usage are allowed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_waitid,
+            libc::P_PIDFD,
+            pidfd.as_raw_fd(),
+            std::ptr::null_mut::<libc::siginfo_t>(),
+            libc::WEXITED,
+            std::ptr::null_mut::<libc::rusage>(),
+        )
+    })
+    .map(drop)
 }
 
 /// Fails unless the process is an unreaped child of this process.

@@ -120,7 +120,7 @@ pub(crate) fn main<E: Entry>(boot: Boot, length: usize, told: E::Told) -> Option
 struct Ready<E: Entry> {
     entry: Slot<E>,
     filter: Filter,
-    init: Option<OwnedFd>,
+    init: Option<Init>,
 }
 
 /// A guest that is up, or what it takes to boot it.
@@ -174,13 +174,13 @@ fn prepare<E: Entry>(
             }
             layers::seal(&mut applied);
             // Only now: an init forked earlier would not be under Landlock.
-            let init = enter_pid_namespace(&mut applied, control);
+            let init = enter_pid_namespace(&mut applied);
             (Slot::Booted(entry), init)
         }
         Boot::Late => {
             // The worker must not be pid 1 (it would ignore its own SIGABRT), so
             // the init comes first and seals itself.
-            let init = enter_pid_namespace(&mut applied, control);
+            let init = enter_pid_namespace(&mut applied);
             (Slot::Later(told, payload), init)
         }
     };
@@ -223,27 +223,53 @@ fn map_payload(length: usize) -> std::io::Result<Payload> {
     Ok(Payload::new(bytes))
 }
 
-/// Later children live in a new pid namespace whose first process only waits.
-fn enter_pid_namespace(applied: &mut Applied, control: &OwnedFd) -> Option<OwnedFd> {
-    let init = sys::unshare(libc::CLONE_NEWPID).and_then(|()| match sys::fork(false)? {
-        Forked::Child => {
-            let _ = sys::die_with_parent();
-            // A zygote that died before that line closed its end of the control.
-            let gone = sys::hung_up(control.as_raw_fd());
-            let sealed = layers::restrict_files().is_ok() | layers::drop_capabilities().is_ok();
-            let closed = sys::close_from(FIRST, false).is_ok();
-            let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
-            if gone || !(sealed && closed) {
-                sys::exit_now(EXIT_BOOT);
-            }
-            // Dropping capabilities cleared the death signal.
-            let _ = sys::die_with_parent();
-            sys::pause_forever()
+/// The first process of the workers' pid namespace, and the socket whose
+/// closing ends it. Not a signal: Landlock may stand between.
+struct Init {
+    process: OwnedFd,
+    hold: OwnedFd,
+}
+
+impl Init {
+    /// Later children of the caller live in a new pid namespace, whose first
+    /// process only waits.
+    fn start() -> std::io::Result<Self> {
+        let (hold, held) = sys::message_pair()?;
+        sys::unshare(libc::CLONE_NEWPID)?;
+        match sys::fork(false)? {
+            Forked::Child => sys::exit_now(Self::wait(&held)),
+            Forked::Parent(process) => Ok(Self { process, hold }),
         }
-        Forked::Parent(pidfd) => Ok(pidfd),
-    });
-    let (result, init) = match init {
-        Ok(pidfd) => (Ok(()), Some(pidfd)),
+    }
+
+    fn wait(held: &OwnedFd) -> i32 {
+        let placed = sys::dup_to(held.as_raw_fd(), FIRST)
+            .and_then(|()| sys::close_from(SECOND, false))
+            .and_then(|()| sys::prctl(libc::PR_SET_DUMPABLE, 0, 0));
+        // Restricted twice when the zygote was already; that is allowed.
+        let _ = layers::restrict_files();
+        let _ = layers::drop_capabilities();
+        // Dropping capabilities clears the death signal, so it comes after.
+        if placed.and_then(|_| sys::die_with_parent()).is_err() {
+            return EXIT_BOOT;
+        }
+        // Nobody ever writes: this returns when the zygote has closed its end.
+        let _ = sys::receive_message(sys::adopt(FIRST).as_fd(), &mut [0]);
+        0
+    }
+
+    /// Ends it and reaps it here, so that an engine that is pid 1 itself does
+    /// not inherit it.
+    fn end(self) {
+        drop(self.hold);
+        let _ = sys::wait(self.process.as_fd());
+    }
+}
+
+/// Puts later children into a pid namespace of their own, if the kernel lets.
+fn enter_pid_namespace(applied: &mut Applied) -> Option<Init> {
+    let (result, init) = match Init::start() {
+        Ok(init) => (Ok(()), Some(init)),
         Err(error) => (Err(error), None),
     };
     applied.note(
@@ -299,6 +325,7 @@ fn serve<E: Entry>(ready: Ready<E>, control: &OwnedFd) -> Option<ExitCode> {
                     // What is left only waits for the end; it needs nothing.
                     let _ = layers::restrict_files();
                     let _ = layers::drop_capabilities();
+                    let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
                     let _ = sys::die_with_parent();
                 }
             }
@@ -309,14 +336,7 @@ fn serve<E: Entry>(ready: Ready<E>, control: &OwnedFd) -> Option<ExitCode> {
         }
     };
     if let Some(init) = init {
-        // Reaped here, so that an engine that is pid 1 does not inherit it.
-        let _ = sys::pidfd_signal(init.as_fd(), libc::SIGKILL);
-        for _ in 0..1_000 {
-            match sys::reap(init.as_fd()) {
-                Ok(None) => std::thread::sleep(std::time::Duration::from_millis(1)),
-                Ok(Some(_)) | Err(_) => break,
-            }
-        }
+        init.end();
     }
     sys::exit_now(code)
 }
