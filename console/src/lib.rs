@@ -1,1 +1,66 @@
-//! What a person looks at and decides in.
+//! What a person looks at and decides in: login, the asks with their exact
+//! requests, the agents and what stands in their working sets.
+//!
+//! Plain pages and forms, no script. Every page is behind the exact Host and
+//! Origin checks of [`guard`], every form carries the session's token, and
+//! whatever an agent or a vendor wrote goes through [`visible`]. Deciding is the
+//! engine's: this crate shows what it is told and hands over what a person
+//! answered.
+
+mod civil;
+mod decoded;
+mod error;
+mod guard;
+mod pages;
+mod session;
+mod visible;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use cambium_engine::Engine;
+use std::sync::Arc;
+
+/// Largest form, bytes: two passphrases and a few names.
+const FORM_BYTES_MAX: usize = 16 * 1024;
+
+/// How the console is served.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Values of `Host` that are answered: `127.0.0.1:7171`.
+    pub hosts: Vec<String>,
+    /// Values of `Origin` that forms may come from: `http://127.0.0.1:7171`.
+    pub origins: Vec<String>,
+    /// Said on each page: a missing sandbox layer, agents under the same user.
+    pub notices: Vec<String>,
+}
+
+/// What every handler is given.
+#[derive(Clone)]
+struct Console {
+    engine: Arc<Engine>,
+    settings: Arc<Settings>,
+}
+
+/// All pages of the console.
+pub fn router(engine: Arc<Engine>, settings: Settings) -> Router {
+    let console = Console { engine, settings: Arc::new(settings) };
+    Router::new()
+        .route("/", get(pages::home))
+        .route("/style.css", get(pages::stylesheet))
+        .route("/login", get(pages::login::show).post(pages::login::submit))
+        .route("/logout", post(pages::login::leave))
+        .route("/asks", get(pages::asks::list))
+        .route("/asks/{id}", get(pages::asks::show).post(pages::asks::decide))
+        .route("/agents", get(pages::agents::list))
+        .route("/agents/{id}", get(pages::agents::show))
+        .route("/toolbox", get(pages::toolbox::list))
+        .route("/toolbox/{tool}", get(pages::toolbox::show))
+        .route("/connections", get(pages::connections::list))
+        .fallback(pages::missing)
+        .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
+        .layer(from_fn_with_state(console.settings.clone(), guard::check))
+        .layer(from_fn(guard::harden))
+        .with_state(console)
+}

@@ -155,7 +155,7 @@ fn encoded(path: &str) -> String {
     for byte in path.bytes() {
         match byte {
             0 => template.push_str("{}"),
-            b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => {
+            b' ' | b'"' | b'<' | b'>' | b'[' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => {
                 let _ = write!(template, "%{byte:02X}");
             }
             byte => template.push(char::from(byte)),

@@ -1,0 +1,277 @@
+//! The asks: what waits with a count, what was settled, and one ask with the
+//! exact request it is about. *From now on* and anything destructive need the
+//! passphrase again in the same form.
+
+use super::{Frame, render};
+use crate::Console;
+use crate::decoded::{self, Field};
+use crate::error::Problem;
+use crate::session::Visitor;
+use crate::{civil, visible};
+use askama::Template;
+use axum::extract::{Form, Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use cambium_engine::{AskView, DecideRequest, EngineError, PersonCredential};
+use cambium_proxy::{Answer, AskId, CallSite, Effect, MethodPattern, PathPattern};
+use http::{HeaderMap, StatusCode, Uri};
+use serde::Deserialize;
+
+/// A body of more visible text than this cannot be taken in at a glance.
+const BODY_GLANCE_MAX: usize = 4 * 1024;
+
+#[derive(Template)]
+#[template(path = "asks.html")]
+struct ListPage {
+    frame: Frame,
+    open: Vec<Row>,
+    settled: Vec<Row>,
+}
+
+struct Row {
+    id: String,
+    state: &'static str,
+    method: String,
+    authority: String,
+    path: String,
+    tool: String,
+    agent: String,
+    opened: String,
+}
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct AskPage {
+    frame: Frame,
+    fault: Option<String>,
+    id: String,
+    open: bool,
+    state: &'static str,
+    destroys: bool,
+    method: String,
+    authority: String,
+    path: String,
+    query: Option<String>,
+    query_fields: Vec<Field>,
+    headers: Vec<Field>,
+    body: Option<String>,
+    body_fields: Vec<Field>,
+    body_bytes: usize,
+    body_long: bool,
+    digest: String,
+    tool: String,
+    version: u32,
+    agent: String,
+    connection: String,
+    description: String,
+    reason: String,
+    sites: Vec<String>,
+    can_stand: bool,
+    waiting: bool,
+    opened: String,
+    expires: String,
+}
+
+/// A person's answer to one ask.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decision {
+    #[serde(default)]
+    form: String,
+    answer: String,
+    #[serde(default)]
+    passphrase: String,
+}
+
+pub(crate) async fn list(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&console, &headers, uri.path()).await?;
+    let frame = Frame::of(&console, &visitor).await?;
+    let asks = console.engine.asks().await?;
+    let (open, settled): (Vec<_>, Vec<_>) = asks.iter().partition(|ask| ask.state == "open");
+    let rows = |asks: Vec<&AskView>| asks.into_iter().map(row).collect();
+    Ok(render(StatusCode::OK, &ListPage { frame, open: rows(open), settled: rows(settled) }))
+}
+
+pub(crate) async fn show(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    uri: Uri,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&console, &headers, uri.path()).await?;
+    let ask = console.engine.ask(&AskId::new(id)).await?;
+    page(&console, &visitor, ask, StatusCode::OK, None).await
+}
+
+pub(crate) async fn decide(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    uri: Uri,
+    Path(id): Path<String>,
+    Form(decision): Form<Decision>,
+) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&console, &headers, uri.path()).await?;
+    visitor.check_form(&decision.form)?;
+    let id = AskId::new(id);
+    let answer = match decision.answer.as_str() {
+        "standing" => Answer::Standing,
+        "once" => Answer::Once,
+        "deny" => Answer::Deny,
+        _ => {
+            return Err(EngineError::ArgumentInvalid {
+                name: "answer".to_owned(),
+                reason: "must be standing, once or deny".to_owned(),
+            }
+            .into());
+        }
+    };
+    let ask = console.engine.ask(&id).await?;
+    // Which answers need it is the engine's rule; a passphrase that is given is
+    // always checked, so a wrong one never passes unseen.
+    let fresh = if decision.passphrase.is_empty() {
+        None
+    } else {
+        let given = PersonCredential::Passphrase(decision.passphrase);
+        match console.engine.prove_person(given).await {
+            Ok(proof) => Some(proof),
+            Err(EngineError::PersonRequired) => {
+                let fault = "The passphrase is not right. Nothing was decided.".to_owned();
+                return page(&console, &visitor, ask, StatusCode::FORBIDDEN, Some(fault)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let proof = fresh.as_ref().unwrap_or(&visitor.proof);
+    let request = DecideRequest { ask: id.clone(), answer, channel: "console".to_owned() };
+    match console.engine.decide(proof, request).await {
+        Ok(_) => Ok(Redirect::to(&format!("/asks/{id}")).into_response()),
+        Err(EngineError::PersonRequired) => {
+            let fault = "This answer needs your passphrase. Nothing was decided.".to_owned();
+            page(&console, &visitor, ask, StatusCode::FORBIDDEN, Some(fault)).await
+        }
+        Err(EngineError::AskSettled { .. }) => {
+            let ask = console.engine.ask(&id).await?;
+            let fault = format!(
+                "This ask was already settled: {}. Your answer changed nothing.",
+                state(&ask.state)
+            );
+            page(&console, &visitor, ask, StatusCode::CONFLICT, Some(fault)).await
+        }
+        Err(error @ EngineError::ArgumentInvalid { .. }) => {
+            let fault = Some(error.to_string());
+            page(&console, &visitor, ask, StatusCode::BAD_REQUEST, fault).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn page(
+    console: &Console,
+    visitor: &Visitor,
+    ask: AskView,
+    status: StatusCode,
+    fault: Option<String>,
+) -> Result<Response, Problem> {
+    let frame = Frame::of(console, visitor).await?;
+    let (path, query) = split(&ask.target);
+    let media_type = ask
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        .map_or("", |(_, value)| value.as_str());
+    let body = ask.body.filter(|_| ask.body_bytes > 0);
+    let page = AskPage {
+        frame,
+        fault,
+        id: visible::line(ask.id.as_str()),
+        open: ask.state == "open",
+        state: state(&ask.state),
+        destroys: ask.effect == Effect::Destroy,
+        method: visible::line(&ask.method),
+        authority: visible::line(&ask.authority),
+        path: visible::line(path),
+        query: query.map(visible::line),
+        query_fields: seen(decoded::pairs(query.unwrap_or(""))),
+        headers: ask
+            .headers
+            .iter()
+            .map(|(name, value)| Field { name: visible::line(name), value: visible::line(value) })
+            .collect(),
+        body_fields: seen(
+            body.as_deref().map_or(Vec::new(), |text| decoded::body(media_type, text)),
+        ),
+        body_long: body.as_ref().is_some_and(|text| text.len() > BODY_GLANCE_MAX),
+        body: body.as_deref().map(visible::lines),
+        body_bytes: ask.body_bytes,
+        digest: ask.digest,
+        tool: visible::line(&ask.tool),
+        version: ask.version,
+        agent: visible::line(&ask.agent_name),
+        connection: visible::line(&ask.connection_slug),
+        description: visible::lines(&ask.description),
+        reason: visible::line(&ask.reason),
+        sites: ask.call_sites.iter().map(site).collect(),
+        can_stand: ask.can_stand,
+        waiting: ask.waiting_run.is_some(),
+        opened: civil::time(ask.opened_ms),
+        expires: civil::time(ask.expires_ms),
+    };
+    Ok(render(status, &page))
+}
+
+fn row(ask: &AskView) -> Row {
+    Row {
+        id: visible::line(ask.id.as_str()),
+        state: state(&ask.state),
+        method: visible::line(&ask.method),
+        authority: visible::line(&ask.authority),
+        path: visible::line(split(&ask.target).0),
+        tool: visible::line(&ask.tool),
+        agent: visible::line(&ask.agent_name),
+        opened: civil::time(ask.opened_ms),
+    }
+}
+
+fn split(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    }
+}
+
+fn seen(fields: Vec<Field>) -> Vec<Field> {
+    let seen = |field: Field| Field {
+        name: visible::line(&field.name),
+        value: visible::line(&field.value),
+    };
+    fields.into_iter().map(seen).collect()
+}
+
+/// One call site, as a person reads it.
+pub(crate) fn site(site: &CallSite) -> String {
+    let method = match &site.method {
+        MethodPattern::Exactly(method) => method.as_str(),
+        MethodPattern::Any => "any method but DELETE",
+    };
+    let path = match &site.path {
+        PathPattern::Template(template) => template.replace("{}", "‹value›"),
+        PathPattern::Any => "any path".to_owned(),
+    };
+    let host = site.host.as_deref().map(|label| format!(" on host {label}")).unwrap_or_default();
+    visible::line(&format!("{method} {path}{host}"))
+}
+
+fn state(state: &str) -> &'static str {
+    match state {
+        "open" => "waiting for you",
+        "allowed_standing" => "allowed from now on",
+        "allowed_once" => "allowed once",
+        "denied" => "denied",
+        "expired" => "expired without an answer",
+        "superseded" => "replaced by a newer ask",
+        _ => "unknown",
+    }
+}
