@@ -196,22 +196,26 @@ pub(crate) fn unshare(flags: libc::c_int) -> Result<()> {
     check_int(unsafe { libc::unshare(flags) }).map(drop)
 }
 
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Sets the soft and hard limit of a resource.
-pub(crate) fn rlimit(resource: u32, value: u64) -> Result<()> {
+pub(crate) fn rlimit(resource: Resource, value: u64) -> Result<()> {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: reads one rlimit, which is live. The type of the first argument
-    // differs by libc; the value is one of the RLIMIT constants.
-    check_int(unsafe { libc::setrlimit(resource as _, &limit) }).map(drop)
+    // SAFETY: reads one rlimit, which is live.
+    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
 }
 
 /// Sets the soft limit only, as far as the hard limit lets.
-pub(crate) fn soft_rlimit(resource: u32, value: u64) -> Result<()> {
+pub(crate) fn soft_rlimit(resource: Resource, value: u64) -> Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes one rlimit, which is live.
-    check_int(unsafe { libc::getrlimit(resource as _, &mut limit) })?;
+    check_int(unsafe { libc::getrlimit(resource, &mut limit) })?;
     limit.rlim_cur = value.min(limit.rlim_max);
     // SAFETY: reads one rlimit, which is live.
-    check_int(unsafe { libc::setrlimit(resource as _, &limit) }).map(drop)
+    check_int(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
 }
 
 /// `target` becomes a copy of `source`, kept across exec.

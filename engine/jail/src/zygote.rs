@@ -126,7 +126,7 @@ struct Ready<E: Entry> {
 /// A guest that is up, or what it takes to boot it.
 enum Slot<E: Entry> {
     Booted(E),
-    Later(E::Told, Payload),
+    Later { told: E::Told, payload: Payload, own_mounts: bool },
 }
 
 fn prepare<E: Entry>(
@@ -148,7 +148,14 @@ fn prepare<E: Entry>(
         "raise the hard limits of the service",
         layers::zygote_limits(),
     );
-    layers::leave_root().map_err(text("giving up root"))?;
+    // Where only uid 0 is mapped (a rootless container) this fails, and the user
+    // namespace below gives another uid; the last step insists on one of both.
+    applied.note(
+        "ordinary_user",
+        "it is not root outside either",
+        "map a second user id into the container, or start the server as an ordinary user",
+        layers::leave_root(),
+    );
     layers::enter_namespaces(&mut applied);
     applied.note(
         "no_new_privs",
@@ -156,6 +163,7 @@ fn prepare<E: Entry>(
         "use a kernel from 3.5 on",
         sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop),
     );
+    let own_mounts = applied.holds("mount_namespace");
     let payload = map_payload(length).map_err(text("mapping the payload"))?;
     applied.note(
         "seccomp",
@@ -172,7 +180,7 @@ fn prepare<E: Entry>(
             if sys::threads() != 1 {
                 return Err("the boot started a thread".into());
             }
-            layers::seal(&mut applied);
+            layers::seal(&mut applied, own_mounts);
             // Only now: an init forked earlier would not be under Landlock.
             let init = enter_pid_namespace(&mut applied);
             (Slot::Booted(entry), init)
@@ -181,7 +189,7 @@ fn prepare<E: Entry>(
             // The worker must not be pid 1 (it would ignore its own SIGABRT), so
             // the init comes first and seals itself.
             let init = enter_pid_namespace(&mut applied);
-            (Slot::Later(told, payload), init)
+            (Slot::Later { told, payload, own_mounts }, init)
         }
     };
     if boot == Boot::Early {
@@ -203,7 +211,9 @@ fn finish_identity(applied: &mut Applied) -> Result<(), String> {
     );
     let text = |error: std::io::Error| error.to_string();
     if sys::effective_uid() == 0 {
-        return Err("still uid 0".into());
+        return Err("a jailed process would still be uid 0: start the server as an ordinary \
+                    user, or map a second user id into its container"
+            .into());
     }
     sys::prctl(libc::PR_SET_DUMPABLE, 0, 0).map_err(text)?;
     sys::die_with_parent().map_err(text)?;
@@ -304,7 +314,7 @@ fn serve<E: Entry>(ready: Ready<E>, control: &OwnedFd) -> Option<ExitCode> {
         let (Some(limits), [job, fetch]) = (request, &fds[..]) else {
             break EXIT_BOOT;
         };
-        let late = matches!(entry, Some(Slot::Later(..)));
+        let late = matches!(entry, Some(Slot::Later { .. }));
         if entry.is_none() {
             // The exec path serves one run.
             break EXIT_BOOT;
@@ -364,9 +374,9 @@ fn child<E: Entry>(
     let fetch = UnixStream::from(sys::adopt(SECOND));
     let entry = match slot {
         Slot::Booted(entry) => Ok(entry),
-        Slot::Later(told, payload) => E::boot(told, payload).and_then(|entry| {
+        Slot::Later { told, payload, own_mounts } => E::boot(told, payload).and_then(|entry| {
             let mut applied = Applied::default();
-            layers::seal(&mut applied);
+            layers::seal(&mut applied, own_mounts);
             finish_identity(&mut applied).map(|()| entry)
         }),
     };

@@ -2,7 +2,13 @@
 //! tries the system calls and the forgeries of the attack rows from inside the
 //! locked process and reports what the kernel answered, if it still can. As an
 //! ordinary command it is a small engine that a test can kill.
-#![allow(unsafe_code, clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs
+)]
 
 use cambium_jail::frames::{self, FrameLimits, FrameReader, FrameWriter};
 use cambium_jail::{Guest, Jail, JailConfig, Payload, WorkerLimits, WorkerSide, role_main};
@@ -22,7 +28,17 @@ fn main() -> ExitCode {
     if let Some(code) = role_main::<Stub>(oneshots) {
         return code;
     }
-    engine()
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    if std::env::args().nth(1).as_deref() == Some("doctor") {
+        for report in runtime.block_on(cambium_jail::doctor(JailConfig::default())).unwrap() {
+            println!("{} {}", report.layer, report.holds);
+            if !report.holds {
+                eprintln!("{report:?}");
+            }
+        }
+        return ExitCode::SUCCESS;
+    }
+    runtime.block_on(engine())
 }
 
 struct Stub {
@@ -241,25 +257,21 @@ fn deep(input: &[u8]) -> Vec<u8> {
 
 /// A small engine: three workers (two of a zygote, one spinning, and one of the
 /// exec path), whose pids it prints; then it waits to be killed.
-fn engine() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let config = JailConfig { pool: 0, ..JailConfig::default() };
-        let warm = Jail::start(config.clone()).unwrap();
-        let cold = Jail::start(JailConfig { zygote: false, ..config }).unwrap();
-        let limits = WorkerLimits::default();
-        let mut held = Vec::new();
-        for (jail, job) in [(&warm, ""), (&warm, "spin"), (&cold, "")] {
-            let worker = jail.take("agent", "version", limits).await.unwrap();
-            let (reader, mut writer, fetch, leash) = worker.into_parts();
-            if !job.is_empty() {
-                writer.send(JOB, job.as_bytes()).await.unwrap();
-            }
-            println!("{}", leash.pid());
-            held.push((reader, writer, fetch, leash));
+async fn engine() -> ! {
+    let config = JailConfig { pool: 0, ..JailConfig::default() };
+    let warm = Jail::start(config.clone()).unwrap();
+    let cold = Jail::start(JailConfig { zygote: false, ..config }).unwrap();
+    let limits = WorkerLimits::default();
+    let mut held = Vec::new();
+    for (jail, job) in [(&warm, ""), (&warm, "spin"), (&cold, "")] {
+        let worker = jail.take("agent", "version", limits).await.unwrap();
+        let (reader, mut writer, fetch, leash) = worker.into_parts();
+        if !job.is_empty() {
+            writer.send(JOB, job.as_bytes()).await.unwrap();
         }
-        println!("up");
-        std::future::pending::<()>().await;
-    });
-    ExitCode::SUCCESS
+        println!("{}", leash.pid());
+        held.push((reader, writer, fetch, leash));
+    }
+    println!("up");
+    std::future::pending().await
 }

@@ -112,6 +112,46 @@ async fn two_hundred_runs_leave_no_zombie_and_no_descriptor() {
     assert_eq!(open_descriptors(), before);
 }
 
+/// Zygotes of this process: its children that are in its own pid namespace.
+fn zygotes() -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let children = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap();
+        for pid in children.split_whitespace() {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            if numbers.is_some_and(|numbers| numbers.split_whitespace().count() == 1) {
+                found.push(pid.parse().unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn d07_a_fresh_zygote_takes_over_after_two_thousand_runs() {
+    let jail = jail(Origin::Zygote);
+    let mut kept = take(&jail, "version").await;
+    let first = zygotes();
+    assert_eq!(first.len(), 1);
+    for _ in 0..2_050 {
+        let worker = take(&jail, "version").await;
+        assert_eq!(worker.leash.origin(), Origin::Zygote);
+    }
+    let both = zygotes();
+    assert_eq!(both.len(), 2, "the old one waits for its last child");
+    assert!(kept.ask("getpid").await.is_ok(), "which is still served");
+    drop(kept);
+    within(async {
+        while zygotes().contains(&first[0]) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(zygotes().len(), 1);
+    jail.shutdown().await;
+}
+
 #[tokio::test]
 async fn many_takes_at_once_of_many_agents_get_one_worker_each() {
     let jail =
@@ -171,6 +211,25 @@ async fn a_guest_that_does_not_boot_says_why() {
     let jail = Jail::start(JailConfig { exe, ..config(Origin::Zygote) }).unwrap();
     let error = jail.take("agent", "version", WorkerLimits::default()).await.unwrap_err();
     assert_eq!(error.code(), "jail_launch");
+    jail.shutdown().await;
+}
+
+#[tokio::test]
+#[allow(clippy::print_stdout)]
+async fn memory_of_a_trivial_guest() {
+    let jail = jail(Origin::Zygote);
+    let mut workers = Vec::new();
+    let mut total = 0;
+    for _ in 0..20 {
+        workers.push(take(&jail, "version").await);
+    }
+    for worker in &workers {
+        let rollup = format!("/proc/{}/smaps_rollup", worker.leash.pid());
+        let rollup = std::fs::read_to_string(rollup).unwrap();
+        let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+        total += pss.split_whitespace().next().unwrap().parse::<usize>().unwrap();
+    }
+    println!("20 workers: {} KiB proportional set size each", total / 20);
     jail.shutdown().await;
 }
 

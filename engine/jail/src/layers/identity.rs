@@ -21,18 +21,20 @@ pub(crate) fn leave_root() -> Result<()> {
 }
 
 /// Empties the bounding and ambient sets as far as allowed, then all others.
-pub(crate) fn drop_capabilities() -> Result<()> {
+pub(crate) fn drop_capabilities() -> std::result::Result<(), String> {
     let mut bounding = Ok(());
     for capability in 0..64 {
         match sys::prctl(libc::PR_CAPBSET_DROP, capability, 0) {
             Ok(_) => {}
             // Past the last capability this kernel knows.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
-            Err(error) => bounding = Err(error),
+            Err(error) => {
+                bounding = Err(format!("the bounding set stays ({error}); all others are empty"));
+            }
         }
     }
     let clear_all = libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong;
     let _ = sys::prctl(libc::PR_CAP_AMBIENT, clear_all, 0);
-    sys::clear_capabilities()?;
+    sys::clear_capabilities().map_err(|error| error.to_string())?;
     bounding
 }

@@ -9,19 +9,19 @@ use std::io::Result;
 pub(crate) fn zygote_limits() -> Result<()> {
     // Raising one's own score is always allowed; without /proc it is only a hint lost.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    sys::rlimit(libc::RLIMIT_CORE as u32, 0)?;
-    sys::rlimit(libc::RLIMIT_FSIZE as u32, 0)?;
-    sys::rlimit(libc::RLIMIT_MEMLOCK as u32, 0)?;
-    sys::rlimit(libc::RLIMIT_MSGQUEUE as u32, 0)?;
-    sys::rlimit(libc::RLIMIT_NOFILE as u32, WORKER_DESCRIPTORS)
+    sys::rlimit(libc::RLIMIT_CORE, 0)?;
+    sys::rlimit(libc::RLIMIT_FSIZE, 0)?;
+    sys::rlimit(libc::RLIMIT_MEMLOCK, 0)?;
+    sys::rlimit(libc::RLIMIT_MSGQUEUE, 0)?;
+    sys::rlimit(libc::RLIMIT_NOFILE, WORKER_DESCRIPTORS)
 }
 
 /// What holds for one worker. RLIMIT_AS is left out: V8 reserves far more
 /// address space than it uses.
 pub(crate) fn worker_limits(limits: &WorkerLimits) -> Result<()> {
     let cpu = limits.cpu.as_secs() + 1 + CPU_BACKSTOP_SECONDS;
-    sys::rlimit(libc::RLIMIT_DATA as u32, limits.data_bytes)?;
-    sys::rlimit(libc::RLIMIT_CPU as u32, cpu)?;
-    sys::soft_rlimit(libc::RLIMIT_STACK as u32, limits.stack_bytes)?;
-    sys::rlimit(libc::RLIMIT_NPROC as u32, 0)
+    sys::rlimit(libc::RLIMIT_DATA, limits.data_bytes)?;
+    sys::rlimit(libc::RLIMIT_CPU, cpu)?;
+    sys::soft_rlimit(libc::RLIMIT_STACK, limits.stack_bytes)?;
+    sys::rlimit(libc::RLIMIT_NPROC, 0)
 }

@@ -52,20 +52,30 @@ impl Applied {
         holds
     }
 
+    /// Whether a layer was noted as holding.
+    pub(crate) fn holds(&self, layer: &str) -> bool {
+        self.0.iter().any(|report| report.layer == layer && report.holds)
+    }
+
     /// All notes, in order.
     pub(crate) fn into_reports(self) -> Vec<LayerReport> {
         self.0
     }
 }
 
-/// Mount, files and capabilities: what closes behind a finished boot, in a
-/// zygote before it forks or in a worker that booted by itself.
-pub(crate) fn seal(applied: &mut Applied) {
+/// Files: what closes behind a finished boot, in a zygote before it forks or in
+/// a worker that booted by itself. `own_mounts` says that the mount namespace is
+/// ours; without it the file tree must not be touched, since it is everybody's.
+pub(crate) fn seal(applied: &mut Applied, own_mounts: bool) {
+    let emptied = match own_mounts {
+        true => crate::sys::empty_root(),
+        false => Err(std::io::Error::other("there is no own mount namespace")),
+    };
     applied.note(
         "empty_root",
         "the file tree is empty and read-only",
         "allow unprivileged user namespaces with mounts",
-        crate::sys::empty_root(),
+        emptied,
     );
     applied.note(
         "landlock",
