@@ -343,3 +343,40 @@ struct Suspects {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn seccomp(holds: bool) -> Vec<LayerReport> {
+        let (layer, detail) = ("seccomp".into(), "no such system call".into());
+        vec![LayerReport { layer, holds, detail, next: String::new() }]
+    }
+
+    #[test]
+    fn without_the_filter_a_zygote_serves_only_when_told_to() {
+        let strict = Jail::start(JailConfig::default()).unwrap();
+        let refused = strict.inner().judge(seccomp(false)).unwrap_err();
+        assert_eq!(refused.code(), "jail_weak");
+        assert!(strict.layers().is_none());
+        assert!(strict.inner().judge(seccomp(true)).is_ok());
+        let weak = Jail::start(JailConfig { allow_weak: true, ..JailConfig::default() }).unwrap();
+        assert!(weak.inner().judge(seccomp(false)).is_ok());
+        assert!(!weak.layers().unwrap()[0].holds, "and says so");
+    }
+
+    #[test]
+    fn only_so_many_suspects_are_remembered() {
+        let jail = Jail::start(JailConfig::default()).unwrap();
+        for version in 0..=SUSPECTS {
+            jail.inner().suspect(&version.to_string());
+            jail.inner().suspect(&version.to_string());
+        }
+        let suspects = lock(&jail.inner().suspects);
+        assert_eq!(suspects.known.len(), SUSPECTS);
+        assert!(!suspects.known.contains("0"));
+        assert!(suspects.known.contains(&SUSPECTS.to_string()));
+    }
+}

@@ -19,6 +19,7 @@ mod error;
 mod layers;
 
 mod control;
+mod init;
 mod keeper;
 mod launch;
 mod process;

@@ -44,17 +44,17 @@ async fn s52_workers_die_with_their_engine() {
         Command::new(env!("CARGO_BIN_EXE_stub")).stdout(Stdio::piped()).spawn().unwrap();
     let mut watched = Vec::new();
     for line in BufReader::new(engine.stdout.take().unwrap()).lines() {
-        match line.unwrap().parse::<i32>() {
+        match line.unwrap().parse::<u32>() {
             Ok(pid) => watched.push(watch(pid)),
             Err(_) => break,
         }
     }
     assert_eq!(watched.len(), 3);
-    for task in std::fs::read_dir(format!("/proc/{}/task", engine.id())).unwrap() {
-        let children = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap();
-        watched.extend(children.split_whitespace().map(|pid| watch(pid.parse().unwrap())));
-    }
-    assert!(watched.len() >= 3 + 5, "workers and zygotes are its children");
+    let children = children_of(engine.id());
+    assert_eq!(children.len(), 5, "three workers, a zygote and the exec path's first process");
+    let grandchildren: Vec<u32> = children.iter().flat_map(|&pid| children_of(pid)).collect();
+    assert_eq!(grandchildren.len(), 2, "the first processes of both pid namespaces");
+    watched.extend(children.iter().chain(&grandchildren).map(|&pid| watch(pid)));
     engine.kill().unwrap();
     engine.wait().unwrap();
     for pidfd in &watched {
@@ -63,7 +63,7 @@ async fn s52_workers_die_with_their_engine() {
 }
 
 #[allow(unsafe_code)]
-fn watch(pid: i32) -> AsyncFd<OwnedFd> {
+fn watch(pid: u32) -> AsyncFd<OwnedFd> {
     // SAFETY: numbers; a new descriptor that is owned once and stays open while
     // it is watched.
     unsafe {
@@ -85,11 +85,18 @@ fn open_descriptors() -> Vec<String> {
 }
 
 fn children() -> usize {
-    std::fs::read_dir("/proc/self/task")
-        .unwrap()
-        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap())
-        .map(|children| children.split_whitespace().count())
-        .sum()
+    children_of(std::process::id()).len()
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        // A thread may end meanwhile; its children are another's then.
+        let path = task.unwrap().path().join("children");
+        let children = std::fs::read_to_string(path).unwrap_or_default();
+        found.extend(children.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
+    }
+    found
 }
 
 #[tokio::test]
@@ -114,18 +121,12 @@ async fn two_hundred_runs_leave_no_zombie_and_no_descriptor() {
 
 /// Zygotes of this process: its children that are in its own pid namespace.
 fn zygotes() -> Vec<u32> {
-    let mut found = Vec::new();
-    for task in std::fs::read_dir("/proc/self/task").unwrap() {
-        let children = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap();
-        for pid in children.split_whitespace() {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-            if numbers.is_some_and(|numbers| numbers.split_whitespace().count() == 1) {
-                found.push(pid.parse().unwrap());
-            }
-        }
-    }
-    found
+    let own_namespace = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.is_some_and(|numbers| numbers.split_whitespace().count() == 1)
+    };
+    children_of(std::process::id()).into_iter().filter(own_namespace).collect()
 }
 
 #[tokio::test]
