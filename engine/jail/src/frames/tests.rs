@@ -159,3 +159,37 @@ fn s45_no_more_than_eight_streams_at_once() {
     streams.close(1);
     assert!(streams.accept(9, request(false)).is_ok());
 }
+
+/// A small generator with a fixed seed: the same garbage on every machine.
+fn garbage(state: &mut u64) -> u8 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    (*state >> 32) as u8
+}
+
+#[tokio::test]
+async fn s45_garbage_is_refused_without_a_panic() {
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let limits = FrameLimits { payload: 64, frames: 1_000, bytes: 10_000 };
+    for _ in 0..5_000 {
+        // Half of the lengths are small, so that payloads are looked at too.
+        let mut bytes = Vec::new();
+        for _ in 0..4 {
+            let length = u32::from(garbage(&mut state) % 24);
+            let kind = garbage(&mut state) % 11;
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend([kind, garbage(&mut state) % 4, 0, 0, 0]);
+            bytes.extend((5..length).map(|_| garbage(&mut state)));
+        }
+        let mut reader = FrameReader::new(&bytes[..], limits);
+        let mut streams = Streams::default();
+        while let Ok(Some(frame)) = reader.next().await {
+            let Ok((stream, frame)) = FetchFrame::parse(frame) else { break };
+            if streams.accept(stream, frame).is_err() {
+                break;
+            }
+            assert!(streams.len() <= STREAMS_MAX);
+        }
+    }
+}
