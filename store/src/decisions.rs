@@ -103,18 +103,15 @@ impl ApprovalSource for Store {
         key: &'a PermitKey,
     ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
         Box::pin(async move {
+            // Looked for without the pen first: the usual answer is none.
+            let mut on = self.read().await?;
+            let found = unused(&mut on, key).await?;
+            drop(on);
+            if found.is_none() {
+                return Ok(None);
+            }
             let mut writing = self.write(Commit::Durable).await?;
-            loop {
-                let row = sqlx::query(UNUSED)
-                    .bind(key.agent.as_str())
-                    .bind(key.digest.to_string())
-                    .bind(key.version.to_string())
-                    .bind(key.connection.as_str())
-                    .fetch_optional(writing.on())
-                    .await
-                    .map_err(fault)?;
-                let Some(row) = row else { return Ok(None) };
-                let decision = read(&row)?;
+            while let Some(decision) = unused(writing.on(), key).await? {
                 let used = sqlx::query(
                     "INSERT INTO permit_uses (ask_id, person_id) VALUES ($1, $2)
                     ON CONFLICT (ask_id) DO NOTHING",
@@ -131,8 +128,23 @@ impl ApprovalSource for Store {
                     return Ok(Some(decision));
                 }
             }
+            Ok(None)
         })
     }
+}
+
+async fn unused(
+    on: &mut SqliteConnection,
+    key: &PermitKey,
+) -> Result<Option<DecisionRow>, StoreFault> {
+    let row = sqlx::query(UNUSED)
+        .bind(key.agent.as_str())
+        .bind(key.digest.to_string())
+        .bind(key.version.to_string())
+        .bind(key.connection.as_str())
+        .fetch_optional(on)
+        .await;
+    row.map_err(fault)?.as_ref().map(read).transpose()
 }
 
 /// Appends one; its sequence must follow the newest of this agent and tool.

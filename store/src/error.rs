@@ -24,6 +24,12 @@ pub enum StoreError {
         /// What was found.
         reason: String,
     },
+    /// A database, but of another program.
+    #[error("the database {} belongs to another program", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// A newer release wrote it.
     #[error("the database {} has schema {found}, this release knows {known}", path.display())]
     SchemaNewer {
@@ -58,6 +64,7 @@ impl StoreError {
         match self {
             Self::Unwritable { .. } => "data_directory_unwritable",
             Self::Corrupt { .. } => "database_corrupt",
+            Self::Foreign { .. } => "database_foreign",
             Self::SchemaNewer { .. } => "schema_newer",
             Self::SchemaChanged { .. } => "schema_changed",
             Self::Unavailable { .. } => "database_unavailable",
@@ -69,6 +76,7 @@ impl StoreError {
         match self {
             Self::Unwritable { .. } => "choose a data directory this user can write",
             Self::Corrupt { .. } => "restore a backup; keep the damaged file",
+            Self::Foreign { .. } => "choose another data directory",
             Self::SchemaNewer { .. } => "run the release that wrote it, or a newer one",
             Self::SchemaChanged { .. } => "run the release that wrote it, or restore a backup",
             Self::Unavailable { .. } => "end the other process or free the disk, then start again",

@@ -30,6 +30,15 @@ pub(crate) async fn apply(writer: &mut SqliteConnection, path: &Path) -> Result<
 
 async fn steps(writer: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| StoreError::opening(path, &error);
+    let (ours, tables): (i64, i64) = sqlx::query_as(
+        "SELECT COALESCE(SUM(name = 'schema_steps'), 0), COUNT(*) FROM sqlite_schema",
+    )
+    .fetch_one(&mut *writer)
+    .await
+    .map_err(failed)?;
+    if tables > 0 && ours == 0 {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
     sqlx::query(BOOK).execute(&mut *writer).await.map_err(failed)?;
     let applied = sqlx::query("SELECT step, text FROM schema_steps ORDER BY step")
         .fetch_all(&mut *writer)

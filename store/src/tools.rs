@@ -8,6 +8,7 @@ use crate::{Store, sets};
 use cambium_engine::port::{Answering, Pointer, PublishRow, ToolStore, VersionRow};
 use cambium_engine::{MoveCause, ToolName, Version};
 use cambium_proxy::{AgentId, ConnectionId, PersonId, StoreFault};
+use serde_json::Value;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
@@ -121,7 +122,7 @@ impl ToolStore for Store {
 
 async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(), StoreFault> {
     let version = &row.version;
-    let json_if = |value: &Option<serde_json::Value>| value.as_ref().map(to_json).transpose();
+    let json_if = |value: &Option<Value>| value.as_ref().map(json_kept).transpose();
     sqlx::query(
         "INSERT INTO versions (person_id, tool, number, hash, kind, title, description,
             input_schema, output_schema, example_input, source, javascript, hints, sites,
@@ -135,7 +136,7 @@ async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(
     .bind(to_word(&version.kind)?)
     .bind(version.title.as_deref())
     .bind(&version.description)
-    .bind(to_json(&version.input_schema)?)
+    .bind(json_kept(&version.input_schema)?)
     .bind(json_if(&version.output_schema)?)
     .bind(json_if(&version.example_input)?)
     .bind(&version.source)
@@ -150,6 +151,18 @@ async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(
     .await
     .map_err(fault)?;
     Ok(())
+}
+
+/// JSON text that reads back as the very same value. A decimal fraction may read
+/// back as its neighbour; the version's MAC would then never hold again, so it
+/// is refused here, where somebody can still change it.
+fn json_kept(value: &Value) -> Result<String, StoreFault> {
+    let text = to_json(value)?;
+    if serde_json::from_str::<Value>(&text).ok().as_ref() != Some(value) {
+        let text = "a schema or example holds a number that cannot be stored exactly";
+        return Err(StoreFault::Conflict(text.into()));
+    }
+    Ok(text)
 }
 
 /// A pointer moves by one: the row of the sequence before must be there, so

@@ -262,6 +262,35 @@ CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+-- INSERT OR REPLACE deletes without asking the triggers above.
+CREATE TRIGGER versions_no_replace BEFORE INSERT ON versions
+WHEN EXISTS (SELECT 1 FROM versions
+    WHERE person_id = NEW.person_id AND tool = NEW.tool AND number = NEW.number)
+BEGIN SELECT RAISE(ABORT, 'that version is there'); END;
+CREATE TRIGGER pointers_no_replace BEFORE INSERT ON pointers
+WHEN EXISTS (SELECT 1 FROM pointers
+    WHERE person_id = NEW.person_id AND tool = NEW.tool AND sequence = NEW.sequence)
+BEGIN SELECT RAISE(ABORT, 'that pointer is there'); END;
+CREATE TRIGGER history_no_replace BEFORE INSERT ON history
+WHEN EXISTS (SELECT 1 FROM history WHERE history_id = NEW.history_id)
+BEGIN SELECT RAISE(ABORT, 'that history row is there'); END;
+CREATE TRIGGER decisions_no_replace BEFORE INSERT ON decisions
+WHEN EXISTS (SELECT 1 FROM decisions
+        WHERE agent_id = NEW.agent_id AND tool = NEW.tool AND sequence = NEW.sequence)
+    OR (NEW.answer <> 'withdrawn' AND EXISTS (SELECT 1 FROM decisions
+        WHERE ask_id = NEW.ask_id AND answer <> 'withdrawn'))
+BEGIN SELECT RAISE(ABORT, 'that decision is there'); END;
+CREATE TRIGGER permit_uses_no_replace BEFORE INSERT ON permit_uses
+WHEN EXISTS (SELECT 1 FROM permit_uses WHERE ask_id = NEW.ask_id)
+BEGIN SELECT RAISE(ABORT, 'that permit is used'); END;
+CREATE TRIGGER asks_no_replace BEFORE INSERT ON asks
+WHEN EXISTS (SELECT 1 FROM asks WHERE ask_id = NEW.ask_id)
+    OR (NEW.state = 'open' AND EXISTS (SELECT 1 FROM asks
+        WHERE agent_id = NEW.agent_id AND tool = NEW.tool AND state = 'open'))
+BEGIN SELECT RAISE(ABORT, 'that ask is there, or one is open'); END;
+CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit
+WHEN EXISTS (SELECT 1 FROM audit WHERE node = NEW.node AND sequence = NEW.sequence)
+BEGIN SELECT RAISE(ABORT, 'that audit row is there'); END;
 -- A row joins its chain or is refused: two writers of one chain cannot fork it.
 CREATE TRIGGER audit_chained BEFORE INSERT ON audit
 WHEN NEW.sequence > 1

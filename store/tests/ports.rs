@@ -1,0 +1,557 @@
+//! Every method of every port, on a real file, closed and opened again in
+//! between where what matters is that it stays.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use cambium_engine::MoveCause;
+use cambium_engine::port::{
+    AgentStore, AskState, AskStore, CodeRow, ConnectionStore, Moved, PersonRow, PersonStore,
+    PublishRow, Revoked, RunEnd, RunStore, SessionRow, SetStore, StoredResult, ToolStore,
+};
+use cambium_proxy::{
+    Answer, ApprovalSource, AuditSink, ConnectionSource, ConnectionStatus, PermitKey, RunId,
+    SealedSecret, SecretStore, StoreFault,
+};
+use cambium_store::Store;
+use common::*;
+
+fn conflict<T: std::fmt::Debug>(result: Result<T, StoreFault>) {
+    assert!(matches!(result, Err(StoreFault::Conflict(_))), "{result:?}");
+}
+
+async fn again(store: Store, directory: &Directory) -> Store {
+    store.close().await;
+    Store::open(directory.database()).await.unwrap()
+}
+
+#[tokio::test]
+async fn people() {
+    let directory = Directory::new();
+    let store = Store::open(directory.database()).await.unwrap();
+    assert!(store.person().await.unwrap().is_none());
+    conflict(store.set_passphrase(&person(), "x", false, 1).await);
+    let row = PersonRow { id: person(), passphrase: None, created_ms: 1 };
+    store.insert_person(&row).await.unwrap();
+    conflict(store.insert_person(&row).await);
+    let other = PersonRow { id: cambium_proxy::PersonId::new("other"), ..row };
+    conflict(store.insert_person(&other).await);
+
+    let session =
+        |n: u8| SessionRow { hash: [n; 32], person: person(), opened_ms: 1, expires_ms: 50 };
+    for n in [1, 2] {
+        store.insert_session(&session(n)).await.unwrap();
+    }
+    conflict(store.insert_session(&session(1)).await);
+    assert!(store.session(&[1; 32], 49).await.unwrap() == Some(session(1)));
+    assert!(store.session(&[1; 32], 50).await.unwrap().is_none(), "expired");
+    store.end_session(&[1; 32], 20).await.unwrap();
+    store.end_session(&[1; 32], 21).await.unwrap();
+    store.end_session(&[9; 32], 21).await.unwrap();
+    assert!(store.session(&[1; 32], 20).await.unwrap().is_none());
+
+    let store = again(store, &directory).await;
+    assert!(store.session(&[2; 32], 20).await.unwrap().is_some());
+    store.set_passphrase(&person(), "$argon2id$one", false, 22).await.unwrap();
+    assert!(store.session(&[2; 32], 23).await.unwrap().is_some());
+    store.set_passphrase(&person(), "$argon2id$two", true, 24).await.unwrap();
+    assert!(store.session(&[2; 32], 25).await.unwrap().is_none());
+    assert_eq!(store.person().await.unwrap().unwrap().passphrase.as_deref(), Some("$argon2id$two"));
+
+    let code = CodeRow { hash: [4; 32], person: person(), expires_ms: 50 };
+    store.insert_code(&code).await.unwrap();
+    assert!(!store.redeem_code(&[5; 32], 20).await.unwrap());
+    assert!(!store.redeem_code(&[4; 32], 50).await.unwrap(), "expired");
+    assert!(store.redeem_code(&[4; 32], 49).await.unwrap());
+    assert!(!store.redeem_code(&[4; 32], 49).await.unwrap(), "used");
+    conflict(store.insert_code(&code).await);
+}
+
+#[tokio::test]
+async fn agents_and_tokens() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    assert_eq!(store.agents(&person()).await.unwrap(), [agent(1), agent(2)]);
+    assert_eq!(store.agent(&agent_id(9)).await.unwrap(), None);
+    let mut third = agent(3);
+    third.name = "agent 1".into();
+    conflict(store.insert_agent(&third, &[3; 32]).await);
+    assert_eq!(store.agent(&agent_id(3)).await.unwrap(), None);
+    third.name = "three".into();
+    conflict(store.insert_agent(&third, &[1; 32]).await);
+    assert_eq!(store.agent(&agent_id(3)).await.unwrap(), None, "no agent without its token");
+
+    let mut changed = agent(2);
+    (changed.name, changed.cap, changed.idle_days, changed.paused) = ("two".into(), 500, 1, true);
+    store.update_agent(&changed).await.unwrap();
+    assert_eq!(store.agent(&agent_id(2)).await.unwrap(), Some(changed.clone()));
+    changed.name = "agent 1".into();
+    conflict(store.update_agent(&changed).await);
+    conflict(store.update_agent(&agent(9)).await);
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.agent_of_token(&[1; 32]).await.unwrap(), Some(agent(1)));
+    assert_eq!(store.agent_of_token(&[7; 32]).await.unwrap(), None);
+    store.rotate_token(&agent_id(1), &[7; 32], 10).await.unwrap();
+    assert_eq!(store.agent_of_token(&[1; 32]).await.unwrap(), None);
+    assert_eq!(store.agent_of_token(&[7; 32]).await.unwrap(), Some(agent(1)));
+    conflict(store.rotate_token(&agent_id(1), &[1; 32], 11).await);
+    assert_eq!(store.agent_of_token(&[7; 32]).await.unwrap(), Some(agent(1)), "nothing changed");
+    conflict(store.rotate_token(&agent_id(9), &[8; 32], 11).await);
+}
+
+#[tokio::test]
+async fn connections_and_secrets() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    conflict(store.insert_connection(&connection(1), &[], 1).await);
+    let mut same_slug = connection(3);
+    same_slug.slug = "shop-1".into();
+    conflict(store.insert_connection(&same_slug, &[], 1).await);
+    conflict(store.insert_connection(&connection(4), &[agent_id(1), agent_id(9)], 1).await);
+    assert_eq!(store.connection(&connection_id(4)).await.unwrap(), None, "all or nothing");
+    store.insert_connection(&connection(3), &[agent_id(2)], 1).await.unwrap();
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(connection(1)));
+    for by in ["connection-2", "shop-2"] {
+        assert_eq!(store.find_connection(&person(), by).await.unwrap(), Some(connection(2)));
+    }
+    assert_eq!(store.find_connection(&person(), "nope").await.unwrap(), None);
+    let stranger = cambium_proxy::PersonId::new("stranger");
+    assert_eq!(store.find_connection(&stranger, "shop-1").await.unwrap(), None);
+    assert_eq!(store.connections(&person()).await.unwrap().len(), 3);
+    assert_eq!(store.scope(&connection_id(1)).await.unwrap(), []);
+    assert_eq!(store.scope(&connection_id(3)).await.unwrap(), [agent_id(2)]);
+    conflict(store.mark_connected(&connection_id(9)).await);
+
+    let sealed = |n: u8| SealedSecret {
+        connection: connection_id(1),
+        generation: u64::from(n),
+        wrapped_key: vec![n; 72],
+        sealed: vec![n; 64],
+    };
+    assert_eq!(store.secret(&connection_id(1)).await.unwrap(), None);
+    for n in [1, 2] {
+        store.put_secret(&sealed(n)).await.unwrap();
+        assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(n)));
+    }
+    conflict(store.put_secret(&SealedSecret { connection: connection_id(9), ..sealed(1) }).await);
+}
+
+#[tokio::test]
+async fn the_toolbox() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    assert_eq!(store.newest_number(&person(), &tool("a")).await.unwrap(), 0);
+    assert_eq!(store.pointer(&person(), &tool("a")).await.unwrap(), None);
+    assert!(store.publish(&publish("a", 1, 1)).await.unwrap());
+    // A republish of a promoted tool is no second promotion.
+    assert!(!store.publish(&publish("a", 2, 1)).await.unwrap());
+    assert_eq!(store.history(&agent_id(1), 10).await.unwrap().len(), 1);
+    // Back to the first version: only the pointer moves.
+    let back = PublishRow { version: None, pointer: pointer("a", 3, 1), promote_for: None };
+    assert!(!store.publish(&back).await.unwrap());
+    assert!(store.publish(&publish("b", 1, 2)).await.unwrap());
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.newest_number(&person(), &tool("a")).await.unwrap(), 2);
+    assert_eq!(store.pointer(&person(), &tool("a")).await.unwrap(), Some(pointer("a", 3, 1)));
+    assert_eq!(store.pointers(&person()).await.unwrap(), [pointer("a", 3, 1), pointer("b", 1, 1)]);
+    for number in [1, 2] {
+        let row = store.version(&person(), &tool("a"), number).await.unwrap().unwrap();
+        assert_eq!(row, version("a", number, 1));
+    }
+    assert_eq!(store.version(&person(), &tool("a"), 3).await.unwrap(), None);
+
+    // Refused whole: a taken number, a pointer that does not follow, a pointer
+    // to no version, a connection or agent there is none of.
+    let before = store.history(&agent_id(2), 10).await.unwrap().len();
+    for broken in [
+        PublishRow {
+            pointer: pointer("a", 4, 2),
+            promote_for: Some(agent_id(2)),
+            ..publish("a", 2, 1)
+        },
+        PublishRow {
+            pointer: pointer("a", 3, 3),
+            promote_for: Some(agent_id(2)),
+            ..publish("a", 3, 1)
+        },
+        PublishRow {
+            pointer: pointer("a", 5, 3),
+            promote_for: Some(agent_id(2)),
+            ..publish("a", 3, 1)
+        },
+        PublishRow { version: None, pointer: pointer("a", 4, 9), promote_for: Some(agent_id(2)) },
+        PublishRow { promote_for: None, ..publish("c", 1, 9) },
+        PublishRow { promote_for: Some(agent_id(9)), ..publish("c", 1, 1) },
+    ] {
+        conflict(store.publish(&broken).await);
+    }
+    assert_eq!(store.newest_number(&person(), &tool("a")).await.unwrap(), 2);
+    assert_eq!(store.newest_number(&person(), &tool("c")).await.unwrap(), 0);
+    assert_eq!(store.pointer(&person(), &tool("a")).await.unwrap(), Some(pointer("a", 3, 1)));
+    assert_eq!(store.history(&agent_id(2), 10).await.unwrap().len(), before);
+
+    assert_eq!(store.holders(&person(), &tool("a")).await.unwrap(), [agent_id(1)]);
+    store.promote(&agent_id(2), &tool("a"), MoveCause::Agent, 1).await.unwrap();
+    assert_eq!(store.holders(&person(), &tool("a")).await.unwrap(), [agent_id(1), agent_id(2)]);
+}
+
+#[tokio::test]
+async fn working_sets_and_history() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let id = agent_id(1);
+    let moved = |changed, size| Moved { changed, size };
+    for (name, size) in [("b", 1), ("a", 2)] {
+        let did = store.promote(&id, &tool(name), MoveCause::Agent, 10).await.unwrap();
+        assert_eq!(did, moved(1, size));
+    }
+    // Both are idempotent: no history, the clock not reset.
+    let did = store.promote(&id, &tool("a"), MoveCause::Publish, 99).await.unwrap();
+    assert_eq!(did, moved(0, 2));
+    let did = store.demote(&id, &[(tool("zzz"), MoveCause::Agent)], 11).await.unwrap();
+    assert_eq!(did, moved(0, 2));
+    conflict(store.promote(&agent_id(9), &tool("a"), MoveCause::Agent, 1).await);
+    // Wire order, which is not the order of the halves.
+    let hyphen = cambium_engine::ToolName::new("shop-two", "a").unwrap();
+    store.promote(&id, &hyphen, MoveCause::Person, 12).await.unwrap();
+
+    let store = again(store, &directory).await;
+    let set = store.set(&id).await.unwrap();
+    let names: Vec<String> = set.iter().map(|row| row.tool.to_string()).collect();
+    assert_eq!(names, ["shop-two__a", "shop__a", "shop__b"]);
+    assert_eq!(
+        (set[1].cause, set[1].promoted_ms, set[1].last_used_ms),
+        (MoveCause::Agent, 10, None)
+    );
+    assert_eq!(store.set(&agent_id(2)).await.unwrap(), []);
+
+    let out =
+        [(tool("a"), MoveCause::Idle), (tool("b"), MoveCause::Cap), (tool("b"), MoveCause::Cap)];
+    assert_eq!(store.demote(&id, &out, 20).await.unwrap(), moved(2, 1));
+    store.promote(&id, &tool("a"), MoveCause::Agent, 30).await.unwrap();
+    let history = store.history(&id, 10).await.unwrap();
+    let said: Vec<_> =
+        history.iter().map(|h| (h.tool.name(), h.promoted, h.cause, h.at_ms)).collect();
+    assert_eq!(
+        said,
+        [
+            ("a", true, MoveCause::Agent, 30),
+            ("b", false, MoveCause::Cap, 20),
+            ("a", false, MoveCause::Idle, 20),
+            ("a", true, MoveCause::Person, 12),
+            ("a", true, MoveCause::Agent, 10),
+            ("b", true, MoveCause::Agent, 10),
+        ]
+    );
+    assert_eq!(store.history(&id, 2).await.unwrap(), history[..2]);
+    assert_eq!(store.history(&agent_id(2), 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_use_outlives_a_demotion_and_never_goes_back() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let id = agent_id(1);
+    let end = |run: &str, used, ended_ms| RunEnd {
+        id: RunId::new(run),
+        outcome: "ok".into(),
+        used,
+        ended_ms,
+    };
+    for name in ["r1", "r2", "r3", "r4"] {
+        store.begin_run(&run(name, "a")).await.unwrap();
+    }
+    conflict(store.begin_run(&run("r1", "a")).await);
+    assert_eq!(store.lasting_runs(&id).await.unwrap(), 4);
+    // A use of a tool that is not promoted promotes nothing.
+    store.end_run(&end("r1", true, 50)).await.unwrap();
+    assert_eq!(store.set(&id).await.unwrap(), []);
+    store.promote(&id, &tool("a"), MoveCause::Agent, 60).await.unwrap();
+    let last = || async { store.set(&id).await.unwrap()[0].last_used_ms };
+    assert_eq!(last().await, Some(50));
+    store.end_run(&end("r2", true, 40)).await.unwrap();
+    assert_eq!(last().await, Some(50), "never back");
+    store.end_run(&end("r3", false, 70)).await.unwrap();
+    assert_eq!(last().await, Some(50), "refused before it ran");
+    store.end_run(&end("r1", true, 80)).await.unwrap();
+    assert_eq!(last().await, Some(50), "ended before");
+    store.end_run(&end("none", true, 80)).await.unwrap();
+    store.demote(&id, &[(tool("a"), MoveCause::Agent)], 81).await.unwrap();
+    store.promote(&id, &tool("a"), MoveCause::Agent, 90).await.unwrap();
+    assert_eq!(last().await, Some(50), "kept through the demotion");
+
+    let again = Store::open(directory.database()).await.unwrap();
+    assert_eq!(again.lasting_runs(&id).await.unwrap(), 1);
+    assert_eq!(again.end_lost("node-2", 100).await.unwrap(), 0);
+    assert_eq!(again.end_lost("node-1", 100).await.unwrap(), 1);
+    assert_eq!(again.lasting_runs(&id).await.unwrap(), 0);
+    let mut lost = run("r4", "a");
+    (lost.outcome, lost.ended_ms) = (Some("lost".into()), Some(100));
+    assert_eq!(again.run(&RunId::new("r4")).await.unwrap(), Some(lost));
+    assert_eq!(again.run(&RunId::new("none")).await.unwrap(), None);
+
+    let result = StoredResult {
+        run: RunId::new("r1"),
+        agent: agent_id(1),
+        mime_type: "application/json".into(),
+        text: "x".repeat(2_000_000),
+        stored_ms: 1,
+    };
+    again.put_result(&result).await.unwrap();
+    assert_eq!(again.result(&agent_id(1), &RunId::new("r1")).await.unwrap(), Some(result.clone()));
+    assert_eq!(again.result(&agent_id(2), &RunId::new("r1")).await.unwrap(), None, "not its run");
+    conflict(again.put_result(&StoredResult { agent: agent_id(2), ..result }).await);
+}
+
+#[tokio::test]
+async fn asks_are_opened_and_settled_once() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let first = ask("ask-1", "a");
+    store.insert_ask(&first).await.unwrap();
+    conflict(store.insert_ask(&ask("ask-2", "a")).await);
+    let mut other = ask("ask-3", "b");
+    other.expires_ms = 500;
+    store.insert_ask(&other).await.unwrap();
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.ask(&first.id).await.unwrap(), Some(first.clone()));
+    assert_eq!(store.open_ask(&agent_id(1), &tool("a")).await.unwrap(), Some(first.clone()));
+    assert_eq!(store.open_ask(&agent_id(2), &tool("a")).await.unwrap(), None);
+    assert_eq!(store.count_open(&agent_id(1), 499).await.unwrap(), 2);
+    assert_eq!(store.count_open(&agent_id(1), 500).await.unwrap(), 1);
+    assert_eq!(store.expire_asks(499).await.unwrap(), []);
+    assert_eq!(store.expire_asks(500).await.unwrap(), [other.id.clone()]);
+    assert_eq!(store.expire_asks(500).await.unwrap(), []);
+
+    // A decision whose sequence is taken leaves the ask open.
+    let yes = decision(&first, 1, Answer::Standing);
+    assert!(store.settle(&first.id, AskState::AllowedStanding, Some(&yes), 600).await.unwrap());
+    assert!(
+        !store
+            .settle(&first.id, AskState::Denied, Some(&decision(&first, 2, Answer::Deny)), 601)
+            .await
+            .unwrap()
+    );
+    assert_eq!(store.newest_decision(&agent_id(1), &tool("a")).await.unwrap(), Some(yes.clone()));
+    let second = ask("ask-4", "a");
+    store.insert_ask(&second).await.unwrap();
+    conflict(
+        store
+            .settle(&second.id, AskState::Denied, Some(&decision(&second, 1, Answer::Deny)), 602)
+            .await,
+    );
+    assert_eq!(store.ask(&second.id).await.unwrap().unwrap().state, AskState::Open);
+    assert!(store.settle(&second.id, AskState::Superseded, None, 603).await.unwrap());
+    assert!(
+        !store.settle(&cambium_proxy::AskId::new("none"), AskState::Denied, None, 1).await.unwrap()
+    );
+
+    let third = ask("ask-5", "a");
+    store.insert_ask(&third).await.unwrap();
+    let states: Vec<_> = store
+        .asks(&person(), 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|ask| (ask.id.to_string(), ask.state, ask.settled_ms))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("ask-5".to_owned(), AskState::Open, None),
+            ("ask-4".to_owned(), AskState::Superseded, Some(603)),
+            ("ask-1".to_owned(), AskState::AllowedStanding, Some(600)),
+            ("ask-3".to_owned(), AskState::Expired, Some(500)),
+        ]
+    );
+    assert_eq!(store.asks(&person(), 2).await.unwrap().len(), 2);
+    assert_eq!(store.asks(&person(), 0).await.unwrap(), []);
+    assert_eq!(store.decision(&first.id).await.unwrap(), Some(yes));
+    assert_eq!(store.decision(&third.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_stands_and_what_a_permit_is_worth() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let standing = |name: &'static str, version: u32| {
+        let store = store.clone();
+        async move {
+            let tool = tool(name).to_string();
+            store.standing(&agent_id(1), &tool, &hash(version)).await.unwrap()
+        }
+    };
+    let settle = |id: &'static str, name: &'static str, sequence, answer| {
+        let store = store.clone();
+        async move {
+            let ask = ask(id, name);
+            store.insert_ask(&ask).await.unwrap();
+            let row = decision(&ask, sequence, answer);
+            assert!(store.settle(&ask.id, AskState::Denied, Some(&row), 1).await.unwrap());
+            row
+        }
+    };
+    assert_eq!(standing("a", 1).await, None);
+    let once = settle("1", "a", 1, Answer::Once).await;
+    assert_eq!(standing("a", 1).await, None, "once does not stand");
+    assert_eq!(store.standing_decision(&agent_id(1), &tool("a")).await.unwrap(), None);
+    let key = PermitKey {
+        agent: agent_id(1),
+        version: hash(1),
+        connection: connection_id(1),
+        digest: hash(99),
+    };
+    for other in [
+        PermitKey { agent: agent_id(2), ..key.clone() },
+        PermitKey { version: hash(2), ..key.clone() },
+        PermitKey { connection: connection_id(2), ..key.clone() },
+        PermitKey { digest: hash(98), ..key.clone() },
+    ] {
+        assert_eq!(store.consume_once(&other).await.unwrap(), None, "{other:?}");
+    }
+    assert_eq!(store.consume_once(&key).await.unwrap(), Some(once));
+    assert_eq!(store.consume_once(&key).await.unwrap(), None, "consumed");
+
+    // Two permits for the same bytes are two requests, the older first.
+    let older = settle("2", "a", 2, Answer::Once).await;
+    let newer = settle("3", "a", 3, Answer::Once).await;
+    assert_eq!(store.consume_once(&key).await.unwrap(), Some(older));
+    assert_eq!(store.consume_once(&key).await.unwrap(), Some(newer));
+    assert_eq!(store.consume_once(&key).await.unwrap(), None);
+
+    // A later deny or withdrawal takes an unused permit back.
+    settle("4", "a", 4, Answer::Once).await;
+    let no = settle("5", "a", 5, Answer::Deny).await;
+    assert_eq!(store.consume_once(&key).await.unwrap(), None);
+    assert_eq!(standing("a", 7).await, Some(no.clone()), "a deny is about the tool");
+    // The same content under another name; not other content.
+    assert_eq!(standing("copy", 1).await, Some(no.clone()));
+    assert_eq!(standing("copy", 2).await, None);
+    assert_eq!(store.standing(&agent_id(2), "shop__copy", &hash(1)).await.unwrap(), None);
+
+    let mut taken_back = decision(&ask("5", "a"), 6, Answer::Withdrawn);
+    store.append_decision(&taken_back).await.unwrap();
+    conflict(store.append_decision(&taken_back).await);
+    assert_eq!(standing("a", 1).await, Some(taken_back.clone()));
+    assert_eq!(standing("copy", 1).await, None, "the deny no longer stands");
+    assert_eq!(store.decision(&no.ask).await.unwrap(), Some(no), "the answer stays the answer");
+
+    let yes = settle("6", "a", 7, Answer::Standing).await;
+    settle("7", "a", 8, Answer::Once).await;
+    assert_eq!(standing("a", 1).await, Some(yes.clone()));
+    let both = (
+        store.standing_decision(&agent_id(1), &tool("a")).await.unwrap(),
+        store.newest_decision(&agent_id(1), &tool("a")).await.unwrap().map(|row| row.sequence),
+    );
+    assert_eq!(both, (Some(yes.clone()), Some(8)));
+    assert_eq!(store.decisions_on(&connection_id(1)).await.unwrap(), [yes]);
+    assert_eq!(store.decisions_on(&connection_id(2)).await.unwrap(), []);
+    taken_back.sequence = 3;
+    conflict(store.append_decision(&taken_back).await);
+}
+
+#[tokio::test]
+async fn a_revoke_takes_its_tools_and_answers_and_nothing_else() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    published(&store, "a", 1).await;
+    published(&store, "moved", 1).await;
+    published(&store, "b", 2).await;
+    // The current version of `moved` runs on connection 2.
+    store.publish(&publish("moved", 2, 2)).await.unwrap();
+    for name in ["a", "b"] {
+        store.promote(&agent_id(2), &tool(name), MoveCause::Agent, 1).await.unwrap();
+    }
+    published(&store, "demoted", 1).await;
+    store.demote(&agent_id(1), &[(tool("demoted"), MoveCause::Agent)], 2).await.unwrap();
+    let ask = ask("1", "a");
+    store.insert_ask(&ask).await.unwrap();
+    let yes = decision(&ask, 1, Answer::Standing);
+    assert!(store.settle(&ask.id, AskState::AllowedStanding, Some(&yes), 1).await.unwrap());
+
+    // A withdrawal whose sequence is taken: nothing of it happened.
+    let stale = decision(&ask, 1, Answer::Withdrawn);
+    conflict(store.revoke_connection(&connection_id(1), &[stale], 9).await);
+    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(connection(1)));
+    assert_eq!(store.set(&agent_id(2)).await.unwrap().len(), 2);
+    conflict(store.revoke_connection(&connection_id(9), &[], 9).await);
+
+    let withdrawal = decision(&ask, 2, Answer::Withdrawn);
+    let rows = [withdrawal.clone()];
+    let revoked = store.revoke_connection(&connection_id(1), &rows, 9).await.unwrap();
+    let left = vec![(agent_id(1), tool("a")), (agent_id(2), tool("a"))];
+    assert_eq!(revoked, Revoked { changed: true, left });
+    let revoked = store.revoke_connection(&connection_id(1), &rows, 10).await.unwrap();
+    assert_eq!(revoked, Revoked::default());
+
+    let store = again(store, &directory).await;
+    let status = store.connection(&connection_id(1)).await.unwrap().unwrap().status;
+    assert_eq!(status, ConnectionStatus::Revoked);
+    let names = |set: Vec<cambium_engine::port::SetRow>| -> Vec<String> {
+        set.into_iter().map(|row| row.tool.name().to_owned()).collect()
+    };
+    assert_eq!(names(store.set(&agent_id(1)).await.unwrap()), ["b", "moved"]);
+    assert_eq!(names(store.set(&agent_id(2)).await.unwrap()), ["b"]);
+    let newest = &store.history(&agent_id(2), 1).await.unwrap()[0];
+    assert_eq!((newest.promoted, newest.cause, newest.at_ms), (false, MoveCause::Revoke, 9));
+    assert_eq!(store.newest_decision(&agent_id(1), &tool("a")).await.unwrap(), Some(withdrawal));
+    assert!(store.version(&person(), &tool("a"), 1).await.unwrap().is_some());
+    store.mark_connected(&connection_id(1)).await.unwrap();
+    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(connection(1)));
+}
+
+#[tokio::test]
+async fn b097_the_audit_is_a_chain_a_row_must_join() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    assert_eq!(store.last("n").await.unwrap(), None);
+    store.append(&[], true).await.unwrap();
+    store.append(&[audit("n", 1), audit("n", 2)], true).await.unwrap();
+    store.append(&[audit("n", 3)], false).await.unwrap();
+    store.append(&[audit("other", 1)], false).await.unwrap();
+    // A repeat, a gap, a wrong link; and a batch is whole or nothing.
+    conflict(store.append(&[audit("n", 3)], true).await);
+    conflict(store.append(&[audit("n", 5)], false).await);
+    let mut unlinked = audit("n", 4);
+    unlinked.previous = vec![0; 32];
+    conflict(store.append(&[unlinked], true).await);
+    conflict(store.append(&[audit("n", 4), audit("n", 6)], true).await);
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.last("n").await.unwrap(), Some(audit("n", 3)));
+    assert_eq!(
+        store.rows("n", 0, 10).await.unwrap(),
+        [audit("n", 1), audit("n", 2), audit("n", 3)]
+    );
+    assert_eq!(store.rows("n", 1, 1).await.unwrap(), [audit("n", 2)]);
+    assert_eq!(store.rows("n", 3, 10).await.unwrap(), []);
+    assert_eq!(store.rows("n", u64::MAX >> 1, 10).await.unwrap(), []);
+    store.append(&[audit("n", 4)], true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_in_memory_answers_the_same_and_a_closed_one_refuses() {
+    let store = Store::in_memory().await.unwrap();
+    fill(&store).await;
+    published(&store, "a", 1).await;
+    let many: Vec<_> = (0..40)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                store.promote(&agent_id(2), &tool(&format!("t{n}")), MoveCause::Agent, n).await
+            })
+        })
+        .collect();
+    for one in many {
+        assert_eq!(one.await.unwrap().unwrap().changed, 1);
+    }
+    assert_eq!(store.set(&agent_id(2)).await.unwrap().len(), 40);
+    store.close().await;
+    assert!(matches!(store.person().await, Err(StoreFault::Unavailable(_))));
+    assert!(matches!(store.end_session(&[0; 32], 1).await, Err(StoreFault::Unavailable(_))));
+}
