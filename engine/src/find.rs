@@ -20,10 +20,12 @@ const QUERY_BYTES_MAX: usize = 1_024;
 const DOCUMENT_WORDS_MAX: usize = 2_000;
 /// How deep a schema is read.
 const SCHEMA_DEPTH_MAX: usize = 8;
-/// A partial hit must hold this share of what the query's words weigh.
-const FLOOR: f32 = 0.3;
+/// What a partial hit must score, in units of a word only one tool has: by a
+/// single word, and by several. Else nothing matches.
+const FLOOR_ONE: f32 = 1.8;
+const FLOOR_SEVERAL: f32 = 1.1;
 /// BM25's saturation of repeats.
-const K1: f32 = 1.2;
+const K1: f32 = 2.0;
 /// BM25's length normalisation.
 const B: f32 = 0.6;
 
@@ -34,10 +36,10 @@ struct Field {
     usual_words: f32,
 }
 
-const VENDOR: Field = Field { weight: 1.0, usual_words: 1.0 };
-const NAME: Field = Field { weight: 3.0, usual_words: 3.0 };
+const VENDOR: Field = Field { weight: 0.5, usual_words: 1.0 };
+const NAME: Field = Field { weight: 4.0, usual_words: 3.0 };
 const DESCRIPTION: Field = Field { weight: 1.5, usual_words: 16.0 };
-const PROPERTY: Field = Field { weight: 0.8, usual_words: 8.0 };
+const PROPERTY: Field = Field { weight: 1.2, usual_words: 8.0 };
 const PROPERTY_TEXT: Field = Field { weight: 0.4, usual_words: 40.0 };
 
 /// A tool as the index reads it.
@@ -170,7 +172,21 @@ impl Index {
         let named = self.named_vendors(&query);
         let vendor_only =
             !named.is_empty() && query.iter().all(|w| named.values().any(|v| v.has(&w.word)));
-        if vendor_only { self.list_vendors(&query, &named) } else { self.rank(&query, &named) }
+        if vendor_only {
+            return self.list_vendors(&query, &named);
+        }
+        let distinct = named.into_iter().filter(|(_, vendor)| self.is_distinct(vendor)).collect();
+        self.rank(&query, &distinct)
+    }
+
+    /// Whether a vendor's name narrows: its words are mostly of its own tools.
+    /// A vendor called `weather` among others that speak of weather does not.
+    fn is_distinct(&self, vendor: &Vendor) -> bool {
+        let all = |word: &str| self.postings.get(word).map_or(0, Vec::len);
+        let own = |word: &str| -> usize {
+            self.vendors.values().filter(|v| v.has(word)).map(|v| v.tools.len()).sum()
+        };
+        vendor.words.iter().all(|word| own(word) * 2 >= all(word))
     }
 
     /// The query's words with what each weighs, none twice.
@@ -262,10 +278,10 @@ impl Index {
         }
         let all: u32 = u32::MAX >> (32 - query.len().clamp(1, 32));
         let vendors = self.vendor_matches(query);
-        // A partial hit is measured by the words that are not a vendor's name:
-        // else a vendor's word would bring in every tool of it.
+        // A partial hit is made by words that are not a vendor's name: else a
+        // vendor's word would bring in every tool of it.
         let named_words = named.values().fold(0, |mask, vendor| mask | vendor.mask(query));
-        let floor = FLOOR * weight_of(query, all & !named_words);
+        let rare = self.rarity(1);
 
         let (mut full, mut partial) = (Vec::new(), Vec::new());
         for slot in touched {
@@ -276,8 +292,12 @@ impl Index {
             }
             let Some(entry) = &self.slots[slot as usize] else { continue };
             let by_vendor = vendors.get(entry.tool.vendor()).copied().unwrap_or(0);
-            let own_words = here.words & !named_words & !by_vendor;
-            if own_words != 0 && weight_of(query, here.words & !named_words) >= floor {
+            let floor = match (here.words & !named_words & !by_vendor).count_ones() {
+                0 => continue,
+                1 if here.words.count_ones() == 1 => FLOOR_ONE,
+                _ => FLOOR_SEVERAL,
+            };
+            if here.score >= floor * rare {
                 partial.push((here.score, slot, named.contains_key(entry.tool.vendor())));
             }
         }
@@ -355,10 +375,6 @@ impl Vendor {
         let bit = |(at, asked): (usize, &Asked)| u32::from(self.has(&asked.word)) << at;
         query.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
     }
-}
-
-fn weight_of(query: &[Asked], mask: u32) -> f32 {
-    query.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, w)| w.weight).sum()
 }
 
 /// Each word of a tool with its count, weighted by field and field length.

@@ -190,7 +190,7 @@ async fn a_code_is_redeemed_once() {
 async fn a_dropped_write_leaves_nothing_and_blocks_nobody() {
     let directory = Directory::new();
     let store = filled(&directory).await;
-    // Polled a random number of times, then dropped where it stands.
+    // Polled up to twenty times, then dropped where it stands.
     for n in 0..200u32 {
         let tool = tool(&format!("t{n}"));
         let id = agent_id(1);
