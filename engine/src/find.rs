@@ -292,13 +292,16 @@ impl Index {
             }
             let Some(entry) = &self.slots[slot as usize] else { continue };
             let by_vendor = vendors.get(entry.tool.vendor()).copied().unwrap_or(0);
+            let own = named.contains_key(entry.tool.vendor());
             let floor = match (here.words & !named_words & !by_vendor).count_ones() {
                 0 => continue,
+                // The vendor was named: one word about its tools is enough.
+                _ if own => 0.0,
                 1 if here.words.count_ones() == 1 => FLOOR_ONE,
                 _ => FLOOR_SEVERAL,
             };
             if here.score >= floor * rare {
-                partial.push((here.score, slot, named.contains_key(entry.tool.vendor())));
+                partial.push((here.score, slot, own));
             }
         }
         (full, partial)
