@@ -7,13 +7,17 @@ use crate::list;
 use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
-    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Live, PublishRequest,
-    Published, Publisher, ToolName,
+    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope, Live,
+    PublishRequest, Published, Publisher, Status, ToolName,
 };
 use rmcp::model::JsonObject;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// Longest wait for a detached run, seconds; most clients give up at sixty.
+const COLLECT_SECONDS: u64 = 50;
 
 /// Carries one `tools/call` out. `gone` fires when the caller gives up.
 pub(crate) async fn dispatch(
@@ -77,6 +81,17 @@ async fn meta(
             Ok(Reply::Value(json!({ "demoted": tool.to_string(), "workingSetSize": size })))
         }
         MetaTool::RunTool => run_tool(engine, caller, arguments, gone).await,
+        MetaTool::WaitForProcess => {
+            let process = arguments.text("process")?;
+            let seconds = arguments.whole("timeoutSeconds")?.unwrap_or(COLLECT_SECONDS);
+            let wait = Duration::from_secs(seconds.min(COLLECT_SECONDS));
+            let collected = engine.wait_for_process(caller, &process, wait);
+            match gone.run_until_cancelled(collected).await {
+                Some(envelope) => Ok(envelope?.into()),
+                // nobody is left to read it; the run itself goes on
+                None => Ok(Envelope::of(Status::Running).into()),
+            }
+        }
         MetaTool::CheckTool => {
             let source = source(&mut arguments)?;
             arguments.optional_text("vendor")?;

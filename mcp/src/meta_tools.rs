@@ -13,17 +13,19 @@ pub(crate) enum MetaTool {
     Promote,
     Demote,
     RunTool,
+    WaitForProcess,
     CheckTool,
     PublishTool,
     ReadToolSource,
 }
 
 /// All of them, in the order of the list.
-pub(crate) const META_TOOLS: [MetaTool; 7] = [
+pub(crate) const META_TOOLS: [MetaTool; 8] = [
     MetaTool::FindTool,
     MetaTool::Promote,
     MetaTool::Demote,
     MetaTool::RunTool,
+    MetaTool::WaitForProcess,
     MetaTool::CheckTool,
     MetaTool::PublishTool,
     MetaTool::ReadToolSource,
@@ -50,6 +52,7 @@ impl MetaTool {
             Self::Promote => "promote",
             Self::Demote => "demote",
             Self::RunTool => "run_tool",
+            Self::WaitForProcess => "wait_for_process",
             Self::CheckTool => "check_tool",
             Self::PublishTool => "publish_tool",
             Self::ReadToolSource => "read_tool_source",
@@ -62,6 +65,7 @@ impl MetaTool {
             Self::FindTool => &["query"],
             Self::Promote | Self::Demote => &["vendor", "name"],
             Self::RunTool => &["vendor", "name", "input", "dryRun", "detached", "timeoutSeconds"],
+            Self::WaitForProcess => &["process", "timeoutSeconds"],
             Self::CheckTool => &["source", "path", "vendor", "connectionId"],
             Self::PublishTool => &["vendor", "name", "connectionId", "source", "path", "testInput"],
             Self::ReadToolSource => &["vendor", "name", "version"],
@@ -89,7 +93,9 @@ impl MetaTool {
                 .open_world(open_world)
         };
         match self {
-            Self::FindTool | Self::CheckTool | Self::ReadToolSource => of(true, false, true, false),
+            Self::FindTool | Self::WaitForProcess | Self::CheckTool | Self::ReadToolSource => {
+                of(true, false, true, false)
+            }
             Self::Promote | Self::Demote => of(false, false, true, false),
             // it runs whatever it is asked to run
             Self::RunTool => of(false, true, false, true),
@@ -138,6 +144,18 @@ impl MetaTool {
                     "timeoutSeconds": {
                         "type": "integer",
                         "description": "Ends the run. Default 60, at most 300; detached 600, at most 3600. Waiting for a person does not count.",
+                    },
+                }),
+            ),
+            Self::WaitForProcess => (
+                "Collect the answer of a detached run. Answers running when it is not done in \
+                 time; call again then.",
+                &["process"],
+                json!({
+                    "process": text("The `run` of the answer that began it."),
+                    "timeoutSeconds": {
+                        "type": "integer",
+                        "description": "How long to wait. Default and at most 50.",
                     },
                 }),
             ),

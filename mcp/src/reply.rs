@@ -3,9 +3,13 @@
 //! differ by a byte.
 
 use cambium_engine::{Content, EngineError, Envelope};
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ResourceContents};
 use serde::Serialize;
 use serde_json::Value;
+
+/// Where an answer's metadata says where the time went: beside the envelope, so
+/// that the same call gives the same bytes.
+const TIMES: &str = "cambium/times";
 
 /// What a dispatched call answers.
 pub(crate) enum Reply {
@@ -54,6 +58,11 @@ impl From<Reply> for CallToolResult {
 fn from_envelope(mut envelope: Envelope) -> CallToolResult {
     let content = envelope.content.take();
     let block = content.map(|content| block(content, envelope.run.as_deref()));
+    let meta = envelope.times.take().and_then(|times| {
+        let mut meta = MetaObject::new();
+        meta.insert(TIMES.into(), serde_json::to_value(times).ok()?);
+        Some(meta)
+    });
     let is_error = envelope.is_error();
     let Reply::Value(value) = Reply::value(&envelope) else {
         return CallToolResult::error(vec![ContentBlock::text("the answer could not be written")]);
@@ -63,7 +72,7 @@ fn from_envelope(mut envelope: Envelope) -> CallToolResult {
         false => CallToolResult::structured(value),
     };
     result.content.extend(block);
-    result
+    result.with_meta(meta)
 }
 
 /// Bytes that are not text travel beside the envelope, never inside it.
