@@ -283,6 +283,3 @@ fn unread(fault: StoreFault) -> Refusal {
     tracing::error!(%fault, "approvals could not be read");
     Refusal::AuditUnavailable("the approvals could not be read; nothing was sent".into())
 }
-
-#[cfg(test)]
-mod tests;

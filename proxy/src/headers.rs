@@ -222,6 +222,3 @@ pub(crate) fn wire(passed: &[(String, String)]) -> Result<HeaderMap, Refusal> {
     }
     Ok(map)
 }
-
-#[cfg(test)]
-mod tests;

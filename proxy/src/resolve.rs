@@ -134,6 +134,3 @@ pub(crate) fn check_host(host: &str, exceptions: &[Exception]) -> Result<(), Ref
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -267,6 +267,3 @@ fn hex_pair(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
     u8::try_from(digit(at)? * 16 + digit(at + 1)?).ok()
 }
-
-#[cfg(test)]
-mod tests;

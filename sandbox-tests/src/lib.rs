@@ -1,1 +1,5 @@
 //! Support for the sandbox tests.
+
+pub mod bench;
+pub mod memory;
+pub mod vendor;

@@ -1,1 +1,84 @@
-//! x
+//! The whole table: every grant, hint, effect, site and way in, against what
+//! must hold for all of them; then each row by name.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const GRANTS: [GrantKind; 5] =
+    [GrantKind::ReadOnly, GrantKind::Preview, GrantKind::Ask, GrantKind::AskEach, GrantKind::Write];
+const EFFECTS: [Effect; 3] = [Effect::Read, Effect::Write, Effect::Destroy];
+const SITES: [SiteMatch; 3] = [SiteMatch::Recorded, SiteMatch::Open, SiteMatch::Outside];
+
+fn all() -> Vec<Facts> {
+    let mut all = Vec::new();
+    for grant in GRANTS {
+        for effect in EFFECTS {
+            for site in SITES {
+                for bits in 0..16 {
+                    let bit = |n: u8| bits & (1 << n) != 0;
+                    let hints = Hints { read_only: bit(0), destructive: bit(1) };
+                    all.push(Facts { grant, hints, effect, site, body: bit(2), sdk: bit(3) });
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn what_holds_for_every_request() {
+    for facts in all() {
+        let (decision, rule) = decide(&facts);
+        let refused = matches!(decision, Decision::Refuse(_));
+        let read = facts.effect == Effect::Read;
+        if decision == Decision::Forward {
+            assert!(read, "{facts:?} went by itself ({rule})");
+        }
+        if facts.grant == GrantKind::Preview && !read {
+            assert!(refused || decision == Decision::Preview, "{facts:?} {rule}");
+        }
+        if facts.grant == GrantKind::ReadOnly || facts.hints.read_only {
+            assert!(refused || read, "{facts:?} {rule}");
+        }
+        if facts.effect == Effect::Destroy && (!facts.hints.destructive || facts.sdk) {
+            assert!(refused, "{facts:?} {rule}");
+        }
+        if facts.site == SiteMatch::Outside || (read && facts.body) {
+            assert!(refused, "{facts:?} {rule}");
+        }
+        if decision == (Decision::NeedsPermit { standing_counts: true }) {
+            let standing = matches!(facts.grant, GrantKind::Ask | GrantKind::Write);
+            assert!(standing && facts.site == SiteMatch::Recorded, "{facts:?} {rule}");
+        }
+    }
+}
+
+#[test]
+fn each_row_has_a_request_that_meets_it() {
+    let usual = Facts {
+        grant: GrantKind::Ask,
+        hints: Hints { read_only: false, destructive: true },
+        effect: Effect::Write,
+        site: SiteMatch::Recorded,
+        body: false,
+        sdk: false,
+    };
+    let reads = Hints { read_only: true, destructive: false };
+    let writes = Hints { read_only: false, destructive: false };
+    for (facts, expected) in [
+        (Facts { hints: reads, ..usual }, "read_only_hint"),
+        (Facts { hints: reads, effect: Effect::Read, sdk: true, ..usual }, "sdk_is_a_write"),
+        (Facts { effect: Effect::Destroy, sdk: true, ..usual }, "sdk_never_destroys"),
+        (Facts { effect: Effect::Destroy, hints: writes, ..usual }, "destructive_hint"),
+        (Facts { effect: Effect::Read, body: true, ..usual }, "read_without_body"),
+        (Facts { site: SiteMatch::Outside, ..usual }, "recorded_sites"),
+        (Facts { effect: Effect::Read, ..usual }, "reads_go"),
+        (Facts { grant: GrantKind::ReadOnly, ..usual }, "read_only_grant"),
+        (Facts { grant: GrantKind::Preview, ..usual }, "dry_run_shows"),
+        (Facts { grant: GrantKind::AskEach, ..usual }, "each_asks"),
+        (usual, "recorded_site_needs_permit"),
+        (Facts { site: SiteMatch::Open, ..usual }, "open_site_needs_permit"),
+    ] {
+        assert_eq!(decide(&facts).1, expected, "{facts:?}");
+    }
+}

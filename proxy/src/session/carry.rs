@@ -74,7 +74,12 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
             outcome(&mut trail, effect, None);
             Piece::End
         }
-        Err(refusal) => {
+        Err(Cut::NotRead) => {
+            trail.note("body_not_read");
+            outcome(&mut trail, effect, None);
+            Piece::Failed(closed())
+        }
+        Err(Cut::Failed(refusal)) => {
             let refusal = after_sending(effect, refusal, trail.status);
             outcome(&mut trail, effect, Some(&refusal));
             Piece::Failed(refusal)
@@ -207,6 +212,21 @@ fn open(parcel: &mut Parcel, reply: Incomplete) -> Result<Opened, Refusal> {
     Ok(Opened { headers, decoder, stream: redactor.stream(), incoming: reply.body })
 }
 
+/// Why a body was not moved to its end.
+enum Cut {
+    /// Nobody wants it: the run is over or let the reply go. The vendor's
+    /// status is known, so nothing about the request is in doubt.
+    NotRead,
+    /// The vendor's fault, or a limit.
+    Failed(Refusal),
+}
+
+impl From<Refusal> for Cut {
+    fn from(refusal: Refusal) -> Self {
+        Self::Failed(refusal)
+    }
+}
+
 /// Moves a body from the vendor to the module.
 struct Pump<'a> {
     inner: &'a Inner,
@@ -221,14 +241,14 @@ impl Pump<'_> {
         &mut self,
         mut incoming: Incoming,
         deadline: &mut Pin<Box<Sleep>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Cut> {
         let idle = self.inner.shared.parts.limits.idle;
         loop {
             let since = self.trail.ticks();
             let frame = tokio::select! {
                 biased;
-                () = self.inner.stop.cancelled() => return Err(closed()),
-                () = &mut *deadline => return Err(late()),
+                () = self.inner.stop.cancelled() => return Err(Cut::NotRead),
+                () = &mut *deadline => return Err(late().into()),
                 frame = tokio::time::timeout(idle, incoming.frame()) => frame,
             };
             self.trail.vendor_us += self.trail.ticks().saturating_sub(since);
@@ -248,18 +268,16 @@ impl Pump<'_> {
         }
     }
 
-    async fn give(&mut self, bytes: Bytes, deadline: &mut Pin<Box<Sleep>>) -> Result<(), Refusal> {
+    async fn give(&mut self, bytes: Bytes, deadline: &mut Pin<Box<Sleep>>) -> Result<(), Cut> {
         if bytes.is_empty() {
             return Ok(());
         }
         let since = self.trail.ticks();
         let given = tokio::select! {
             biased;
-            () = self.inner.stop.cancelled() => Err(closed()),
-            () = &mut *deadline => Err(late()),
-            given = self.feed.send(Piece::Data(bytes)) => {
-                given.map_err(|_| Refusal::RunClosed("the reply was not read to its end".into()))
-            }
+            () = self.inner.stop.cancelled() => Err(Cut::NotRead),
+            () = &mut *deadline => Err(late().into()),
+            given = self.feed.send(Piece::Data(bytes)) => given.map_err(|_| Cut::NotRead),
         };
         self.trail.reader_us += self.trail.ticks().saturating_sub(since);
         given
