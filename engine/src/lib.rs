@@ -38,10 +38,7 @@ mod toolbox;
 mod waiting;
 mod working_set;
 
-pub use check::{
-    CheckReport, Checker, Diagnostic, SchemaFault, Severity, check_bytes, check_module,
-    normalise_schema, schema_validator,
-};
+pub use check::{CheckReport, Checker, Diagnostic, Severity, check_bytes, check_module};
 pub use command::{
     AskView, CallRequest, Caller, DecideRequest, FindHit, FindReply, HistoryEntry, Live, NewAgent,
     NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,

@@ -2,7 +2,7 @@
 //! check answers with a report, and what it says holds together (row 54).
 #![allow(clippy::unwrap_used)]
 
-use cambium_engine::{CheckReport, Severity, check_module, normalise_schema};
+use cambium_engine::{CheckReport, Severity, check_module};
 use cambium_proxy::MethodPattern;
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn holds_together(source: &str, report: &CheckReport) {
     }
     if report.ok {
         assert!(report.javascript.is_some() && !report.sites.is_empty());
-        normalise_schema(report.input_schema.as_ref().unwrap()).unwrap();
+        assert!(report.input_schema.is_some() && report.description.is_some());
     }
 }
 

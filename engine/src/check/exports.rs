@@ -247,10 +247,18 @@ fn keep(
         }
         "title" => metadata.title = text(name, value, TITLE_MAX, "title_invalid", offset, findings),
         "inputSchema" => {
-            if let Err(wrong) =
-                schema::normalise_schema(&value).and_then(|plain| schema::schema_validator(&plain))
+            match schema::normalise_schema(&value)
+                .and_then(|plain| schema::schema_validator(&plain))
             {
-                findings.error(offset, wrong.code, format!("inputSchema: {}", wrong.message));
+                Err(wrong) => {
+                    findings.error(offset, wrong.code, format!("inputSchema: {}", wrong.message));
+                }
+                // What a publish would say of it is said here already.
+                Ok(_) => {
+                    if let Err(rule) = crate::schema::plain(&value) {
+                        findings.error(offset, "input_schema_invalid", rule);
+                    }
+                }
             }
             metadata.input_schema = Some(value);
         }

@@ -24,17 +24,17 @@ const IDENTIFIERS: [&str; 6] =
 
 /// Why a schema is refused: a code and one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaFault {
+pub(super) struct SchemaFault {
     /// Stable snake_case code.
-    pub code: &'static str,
+    pub(super) code: &'static str,
     /// What is wrong and where.
-    pub message: String,
+    pub(super) message: String,
 }
 
 /// The form of an input schema that every client takes: root `type: object`
 /// without a choice at the root, every local `$ref` put in place, definitions
 /// and `$schema` gone. Validate input against this form.
-pub fn normalise_schema(schema: &Value) -> Result<Value, SchemaFault> {
+pub(super) fn normalise_schema(schema: &Value) -> Result<Value, SchemaFault> {
     let Value::Object(root) = schema else {
         return Err(fault("schema_not_object", "the schema must be an object"));
     };
@@ -58,7 +58,7 @@ pub(super) fn inlined(schema: &Value) -> Result<Value, SchemaFault> {
 
 /// A validator for a schema. Patterns run in time linear in the input; one that
 /// needs more (a look-ahead, a back-reference) is refused.
-pub fn schema_validator(schema: &Value) -> Result<Validator, SchemaFault> {
+pub(super) fn schema_validator(schema: &Value) -> Result<Validator, SchemaFault> {
     if let Err(wrong) = jsonschema::draft202012::meta::validate(schema) {
         return Err(fault(
             "schema_invalid",

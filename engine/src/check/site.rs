@@ -325,7 +325,7 @@ fn exactly(text: &str, offset: u32, findings: &mut Findings<'_>) -> MethodPatter
         return MethodPattern::Any;
     }
     if upper != text
-        && !["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"].contains(&upper.as_str())
+        && !["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"].contains(&upper.as_str())
     {
         findings.error(
             offset,

@@ -1,0 +1,448 @@
+//! The console over real HTTP, on a real engine and store: who gets in, which
+//! forms count, what a decision does, and that foreign text cannot hide
+//! (behaviours 67, 90, 91).
+#![allow(clippy::unwrap_used)]
+// A test is a client, and dials its own listener.
+#![allow(clippy::disallowed_methods)]
+
+use cambium_console::{Settings, router};
+use cambium_engine::port::{AskReason, AskRow, AskState, AskStore, PersonStore};
+use cambium_engine::{
+    CheckReport, Checker, Engine, Job, NewAgent, NewConnection, Parts, PersonCredential,
+    PublishRequest, Publisher, RunReport, Sandbox, ToolName, check_module,
+};
+use cambium_proxy::{
+    AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
+    RunId, Scheme, Session, SystemClock, SystemResolver, Vault,
+};
+use cambium_store::Store;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const PASSPHRASE: &str = "correct horse battery";
+
+struct NoSandbox;
+impl Sandbox for NoSandbox {
+    fn run<'a>(&'a self, _: Job, _: Arc<Session>) -> BoxFuture<'a, RunReport> {
+        Box::pin(async { unreachable!("no test of the console runs a module") })
+    }
+}
+
+struct Here;
+impl Checker for Here {
+    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(async move { Ok(check_module(source)) })
+    }
+}
+
+/// A served console and what it stands on.
+struct House {
+    engine: Arc<Engine>,
+    store: Arc<Store>,
+    address: SocketAddr,
+    agent_token: String,
+    task: tokio::task::JoinHandle<()>,
+    folder: std::path::PathBuf,
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+struct Answer {
+    status: u16,
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+impl House {
+    async fn open(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("cambium-console-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let vault = Arc::new(Vault::open(&KeySource::File(folder.join("key"))).unwrap());
+        let store = Arc::new(Store::in_memory().await.unwrap());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let proxy = Proxy::start(ProxyParts {
+            node: "n".into(),
+            vault: vault.clone(),
+            audit: store.clone(),
+            approvals: store.clone(),
+            connections: store.clone(),
+            secrets: store.clone(),
+            resolver: Arc::new(SystemResolver),
+            clock: clock.clone(),
+            limits: Limits::default(),
+            own_addresses: Vec::new(),
+        })
+        .await
+        .unwrap();
+        let engine = Engine::start(Parts {
+            node: "n".into(),
+            store: store.clone(),
+            proxy,
+            vault,
+            sandbox: Arc::new(NoSandbox),
+            checker: Arc::new(Here),
+            clock,
+            settings: cambium_engine::Settings {
+                console_url: "http://127.0.0.1".into(),
+                wait_budget: std::time::Duration::from_secs(1),
+            },
+        })
+        .await
+        .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let settings = Settings {
+            hosts: vec![address.to_string()],
+            origins: vec![format!("http://{address}")],
+            notices: vec!["Agents run as the server's own user.".into()],
+        };
+        let pages = router(engine.clone(), settings);
+        let task = tokio::spawn(async move { axum::serve(listener, pages).await.unwrap() });
+        Self { engine, store, address, agent_token: String::new(), task, folder }
+    }
+
+    /// Set up, with an agent, a tool and one open ask.
+    async fn with_ask(name: &str, effect: Effect) -> (Self, String) {
+        let mut house = Self::open(name).await;
+        let code = house.engine.issue_code().await.unwrap();
+        let proof = house.engine.prove_person(PersonCredential::Code(code)).await.unwrap();
+        house
+            .engine
+            .set_passphrase(&proof, PersonCredential::Passphrase(PASSPHRASE.into()))
+            .await
+            .unwrap();
+        let new = NewAgent { name: "cl\u{200b}aude".into(), cap: 20, idle_days: 21 };
+        // A name with unseen characters may be refused: then a plain one.
+        let (agent, token) = match house.engine.create_agent(&proof, new).await {
+            Ok(made) => made,
+            Err(_) => {
+                let new = NewAgent { name: "claude".into(), cap: 20, idle_days: 21 };
+                house.engine.create_agent(&proof, new).await.unwrap()
+            }
+        };
+        house.agent_token = token;
+        let host = Host { label: "api".into(), name: "api.acme.test".into(), port: 443 };
+        let connection = house
+            .engine
+            .create_connection(
+                NewConnection {
+                    slug: "acme".into(),
+                    vendor: "acme".into(),
+                    display_name: "Acme <b>".into(),
+                    hosts: vec![host],
+                    scheme: Scheme::None,
+                    exceptions: Vec::new(),
+                    ca_pem: None,
+                    agents: Vec::new(),
+                },
+                None,
+            )
+            .await
+            .unwrap();
+        let method = if effect == Effect::Destroy { "DELETE" } else { "POST" };
+        let source = format!(
+            "export const description = 'Pays <script>alert(1)</script>';\n\
+             export const inputSchema = {{ type: 'object' }};\n\
+             export default async (ctx) => ctx.fetch('/orders', {{ method: '{method}' }});"
+        );
+        let tool = ToolName::new("acme", "pay").unwrap();
+        let request =
+            PublishRequest { tool: tool.clone(), connection: Some("acme".into()), source };
+        let publisher = Publisher::Person { promote_for: Some(agent.id.clone()) };
+        let published = house.engine.publish(&publisher, request).await.unwrap();
+        let now = SystemClock::default().now_ms();
+        let id = format!("{:032x}", 0xabcdef_u128);
+        let ask = AskRow {
+            id: AskId::new(id.clone()),
+            person: house.store.person().await.unwrap().unwrap().id,
+            agent: agent.id,
+            tool,
+            version: ContentHash::try_from(published.hash).unwrap(),
+            number: published.version,
+            connection: connection.id,
+            generation: connection.generation,
+            reason: AskReason::FirstCall,
+            run: RunId::new("run"),
+            effect,
+            method: method.into(),
+            authority: "api.acme.test".into(),
+            target: "/orders?to=%E2%80%AEmoc.live&note=a+b".into(),
+            headers: vec![("content-type".into(), "application/json".into())],
+            body: "{\"to\":\"al\u{202e}ecila\",\"to\":\"<img src=x>\",\"amount\":5}".into(),
+            digest: ContentHash([7; 32]),
+            state: AskState::Open,
+            opened_ms: now,
+            expires_ms: now + 3_600_000,
+            settled_ms: None,
+        };
+        house.store.insert_ask(&ask).await.unwrap();
+        (house, id)
+    }
+
+    async fn send(&self, head: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let length = body.len();
+        let text = format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        Answer { status, headers, body: body.to_owned() }
+    }
+
+    async fn get(&self, path: &str, cookie: &str) -> Answer {
+        let host = self.address;
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n"), "").await
+    }
+
+    async fn post(&self, path: &str, cookie: &str, body: &str) -> Answer {
+        let origin = format!("Origin: http://{}\r\n", self.address);
+        self.post_from(path, cookie, &origin, body).await
+    }
+
+    async fn post_from(&self, path: &str, cookie: &str, origin: &str, body: &str) -> Answer {
+        let host = self.address;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\n{origin}Cookie: {cookie}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n"
+        );
+        self.send(&head, body).await
+    }
+
+    /// A session's cookie and the token of its forms.
+    async fn log_in(&self) -> (String, String) {
+        let answer = self.post("/login", "", "passphrase=correct+horse+battery").await;
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        let cookie = answer.headers["set-cookie"].split(';').next().unwrap().to_owned();
+        let page = self.get("/asks", &cookie).await;
+        assert_eq!(page.status, 200);
+        let form = page.body.split("name=\"form\" value=\"").nth(1).unwrap();
+        (cookie, form.split('"').next().unwrap().to_owned())
+    }
+
+    async fn state(&self, id: &str) -> String {
+        self.engine.ask(&AskId::new(id)).await.unwrap().state
+    }
+}
+
+#[tokio::test]
+async fn b091_the_first_login_sets_the_passphrase_and_costs_its_code() {
+    let house = House::open("setup").await;
+    let page = house.get("/login", "").await;
+    assert!(page.body.contains("One-time code") && page.body.contains("New passphrase"));
+    assert!(page.body.contains("own user"), "the notice is on each page");
+    let code = house.engine.issue_code().await.unwrap();
+    let form =
+        |code: &str, again: &str| format!("code={code}&passphrase=long+enough&again={again}");
+    let slip = house.post("/login", "", &form(&code, "long+enouhg")).await;
+    assert_eq!(slip.status, 400, "a slip does not cost the code");
+    let wrong = house.post("/login", "", &form("aaaaaaa-bbbbbbb", "long+enough")).await;
+    assert_eq!(wrong.status, 403);
+    assert!(house.engine.needs_setup().await.unwrap());
+    let right = house.post("/login", "", &form(&code, "long+enough")).await;
+    assert_eq!((right.status, right.headers["location"].as_str()), (303, "/asks"));
+    let cookie = &right.headers["set-cookie"];
+    for word in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(word), "{cookie}");
+    }
+    let cookie = cookie.split(';').next().unwrap();
+    assert_eq!(house.get("/asks", cookie).await.status, 200);
+    let again = house.post("/login", "", &format!("code={code}")).await;
+    assert_eq!(again.status, 403, "a code is good once");
+    let wrong = house.post("/login", "", "passphrase=something+else").await;
+    assert_eq!(wrong.status, 403);
+    assert!(!wrong.headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
+async fn b091_nothing_is_shown_or_done_without_a_session() {
+    let (house, id) = House::with_ask("anonymous", Effect::Write).await;
+    let ask = format!("/asks/{id}");
+    for path in ["/asks", &ask, "/agents", "/toolbox", "/toolbox/acme__pay", "/connections"] {
+        let token = house.agent_token.clone();
+        for cookie in
+            ["", "cambium_session=", "cambium_session=x", &format!("cambium_session={token}")]
+        {
+            let answer = house.get(path, cookie).await;
+            assert_eq!(answer.status, 303, "{path} {cookie}");
+            assert_eq!(answer.headers["location"], format!("/login?next={path}"));
+            assert!(!answer.body.contains("orders"));
+        }
+        // An agent's token is no person, however it is shown.
+        let bearer = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
+            house.address
+        );
+        assert_eq!(house.send(&bearer, "").await.status, 303);
+    }
+    let answer = house.post(&ask, "", "answer=once").await;
+    assert_eq!(answer.status, 303);
+    assert_eq!(house.state(&id).await, "open");
+    let (cookie, _) = house.log_in().await;
+    let planted = house.get("/asks", &format!("{cookie}; cambium_session=x")).await;
+    assert_eq!(planted.status, 303, "two cookies of the name");
+}
+
+#[tokio::test]
+async fn b091_a_form_counts_only_from_its_own_session_and_origin() {
+    let (house, id) = House::with_ask("forms", Effect::Write).await;
+    let ask = format!("/asks/{id}");
+    let (cookie, form) = house.log_in().await;
+    let (_, other) = house.log_in().await;
+    assert_ne!(form, other);
+    for body in
+        ["answer=once".to_owned(), "form=&answer=once".into(), format!("form={other}&answer=once")]
+    {
+        assert_eq!(house.post(&ask, &cookie, &body).await.status, 403, "{body}");
+    }
+    let good = format!("form={form}&answer=once");
+    for origin in [
+        String::new(),
+        "Origin: null\r\n".into(),
+        "Origin: http://evil.test\r\n".into(),
+        format!("Origin: https://{}\r\n", house.address),
+        format!("Origin: http://{}.evil.test\r\n", house.address),
+        format!("Origin: http://{0}\r\nOrigin: http://{0}\r\n", house.address),
+        format!("Origin: http://{}\r\nSec-Fetch-Site: cross-site\r\n", house.address),
+    ] {
+        assert_eq!(house.post_from(&ask, &cookie, &origin, &good).await.status, 403, "{origin}");
+    }
+    for host in ["evil.test", "localhost", "127.0.0.1"] {
+        let head = format!("GET /asks HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n");
+        let answer = house.send(&head, "").await;
+        assert_eq!(answer.status, 421, "{host}");
+        assert!(!answer.body.contains("orders"));
+    }
+    let head = format!(
+        "GET /asks HTTP/1.1\r\nHost: {}\r\nOrigin: http://evil.test\r\nCookie: {cookie}\r\n",
+        house.address
+    );
+    assert_eq!(house.send(&head, "").await.status, 403);
+    let unknown = house.post(&ask, &cookie, &format!("{good}&more=1")).await;
+    assert_eq!(unknown.status, 422);
+    assert_eq!(house.state(&id).await, "open");
+    assert_eq!(house.post("/logout", &cookie, "form=x").await.status, 403);
+    let out = house.post("/logout", &cookie, &format!("form={form}")).await;
+    assert!(out.headers["set-cookie"].contains("Max-Age=0"));
+    assert_eq!(house.get("/asks", &cookie).await.status, 303);
+}
+
+#[tokio::test]
+async fn b091_every_answer_carries_the_security_headers() {
+    let (house, _) = House::with_ask("headers", Effect::Write).await;
+    let (cookie, _) = house.log_in().await;
+    for path in ["/", "/login", "/asks", "/nowhere", "/style.css"] {
+        let answer = house.get(path, &cookie).await;
+        let policy = &answer.headers["content-security-policy"];
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+        assert!(!policy.contains("unsafe-inline") && !policy.contains("script-src"));
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        assert_eq!(answer.headers["cache-control"], "no-store");
+        assert!(!answer.body.contains("<script") && !answer.body.contains("style=\""), "{path}");
+    }
+    assert_eq!(house.get("/nowhere", &cookie).await.status, 404);
+    assert_eq!(house.get("/asks/unknown", &cookie).await.status, 404);
+    assert_eq!(house.get("/toolbox/Not_A_Name", &cookie).await.status, 400);
+}
+
+#[tokio::test]
+async fn b090_an_ask_shows_the_exact_request_and_nothing_hides() {
+    let (house, id) = House::with_ask("page", Effect::Write).await;
+    let (cookie, _) = house.log_in().await;
+    let list = house.get("/asks", &cookie).await.body;
+    assert!(list.contains("Waiting for you: 1") && list.contains("Asks (1)"));
+    let page = house.get(&format!("/asks/{id}"), &cookie).await.body;
+    for shown in [
+        "POST",
+        "api.acme.test",
+        "/orders",
+        "to=%E2%80%AEmoc.live&#38;note=a+b",
+        "⟨U+202E⟩moc.live",
+        "a b",
+        "“al⟨U+202E⟩ecila”",
+        "“&#60;img src=x&#62;”",
+        "content-type",
+        "Pays &#60;script&#62;alert(1)&#60;/script&#62;",
+        &"07".repeat(32),
+        "acme__pay",
+        "POST /orders",
+        "Allow once",
+        "Allow from now on",
+        "Deny",
+    ] {
+        assert!(page.contains(shown), "{shown} is not on the page: {page}");
+    }
+    for hidden in ['\u{202e}', '\u{200b}'] {
+        assert!(!page.contains(hidden) && !list.contains(hidden));
+    }
+    let (method, query) = (page.find("<dt>Method").unwrap(), page.find("<h2>Query").unwrap());
+    assert!(method < query && query < page.find("Who asks").unwrap());
+    for path in ["/agents", "/toolbox", "/toolbox/acme__pay", "/connections"] {
+        let page = house.get(path, &cookie).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.body);
+        assert!(!page.body.contains("<script>") && !page.body.contains("Acme <b>"));
+    }
+    let agent = house.engine.agents().await.unwrap().remove(0);
+    let page = house.get(&format!("/agents/{}", agent.id), &cookie).await.body;
+    assert!(page.contains("acme__pay") && page.contains("Promoted by") && page.contains("never"));
+}
+
+#[tokio::test]
+async fn b062_the_first_decision_wins_and_a_second_is_told() {
+    let (house, id) = House::with_ask("twice", Effect::Write).await;
+    let ask = format!("/asks/{id}");
+    let (cookie, form) = house.log_in().await;
+    let once = house.post(&ask, &cookie, &format!("form={form}&answer=once")).await;
+    assert_eq!((once.status, once.headers["location"].as_str()), (303, ask.as_str()));
+    assert_eq!(house.state(&id).await, "allowed_once");
+    let late = house.post(&ask, &cookie, &format!("form={form}&answer=deny")).await;
+    assert_eq!(late.status, 409);
+    assert!(late.body.contains("already settled: allowed once"));
+    assert_eq!(house.state(&id).await, "allowed_once");
+    let page = house.get(&ask, &cookie).await.body;
+    assert!(!page.contains("Your answer"));
+    assert!(house.get("/asks", &cookie).await.body.contains("Waiting for you: 0"));
+}
+
+#[tokio::test]
+async fn standing_and_destructive_answers_need_the_passphrase_again() {
+    let (house, id) = House::with_ask("standing", Effect::Write).await;
+    let ask = format!("/asks/{id}");
+    let (cookie, form) = house.log_in().await;
+    for rest in ["", "&passphrase=", "&passphrase=wrong+one"] {
+        let answer = house.post(&ask, &cookie, &format!("form={form}&answer=standing{rest}")).await;
+        assert_eq!(answer.status, 403, "{rest}");
+        assert!(answer.body.contains("Nothing was decided"));
+        assert_eq!(house.state(&id).await, "open");
+    }
+    let unknown = house.post(&ask, &cookie, &format!("form={form}&answer=withdrawn")).await;
+    assert_eq!(unknown.status, 400);
+    let body = format!("form={form}&answer=standing&passphrase=correct+horse+battery");
+    assert_eq!(house.post(&ask, &cookie, &body).await.status, 303);
+    assert_eq!(house.state(&id).await, "allowed_standing");
+
+    let (house, id) = House::with_ask("destructive", Effect::Destroy).await;
+    let ask = format!("/asks/{id}");
+    let (cookie, form) = house.log_in().await;
+    assert!(house.get(&ask, &cookie).await.body.contains("It deletes"));
+    assert_eq!(house.post(&ask, &cookie, &format!("form={form}&answer=once")).await.status, 403);
+    assert_eq!(house.state(&id).await, "open");
+    let body = format!("form={form}&answer=once&passphrase=correct+horse+battery");
+    assert_eq!(house.post(&ask, &cookie, &body).await.status, 303);
+    assert_eq!(house.state(&id).await, "allowed_once");
+}
