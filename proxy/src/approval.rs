@@ -195,7 +195,7 @@ pub(crate) async fn once(
         && row.answer == Answer::Once
         && row.digest == digest
         && is_about(&row, about);
-    Ok(counts.then(|| Permit { ask: row.ask, covers: Covers::Digest(digest) }))
+    Ok(counts.then_some(Permit { ask: row.ask, covers: Covers::Digest(digest) }))
 }
 
 /// What a person answered to one ask.

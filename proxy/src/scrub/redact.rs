@@ -219,7 +219,7 @@ fn base64_forms(secret: &[u8]) -> Vec<Vec<u8>> {
         let url = URL_SAFE_NO_PAD.encode(&padded);
         padded.zeroize();
         let standard = &standard[before..whole];
-        forms.push(url[before..whole].as_bytes().to_vec());
+        forms.push(url.as_bytes()[before..whole].to_vec());
         forms.push(standard.as_bytes().to_vec());
         forms.push(standard.replace('/', "\\/").into_bytes());
         forms.push(standard.replace('/', "%2F").replace('+', "%2B").into_bytes());
