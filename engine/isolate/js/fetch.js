@@ -381,12 +381,14 @@ async function passOn(response) {
 
 return {
   __proto__: null,
-  contextFetch: async (path, init) => contextFetch(path, init),
+  // Awaited rather than returned: to resolve with a promise is to call its
+  // `then`, which a module may have replaced.
+  contextFetch: async (path, init) => await contextFetch(path, init),
   Headers,
   isResponse: (value) => isResponse(value),
   passOn,
   Request,
   Response,
-  sdkFetch: async (base, input, init) => sdkFetch(base, input, init),
+  sdkFetch: async (base, input, init) => await sdkFetch(base, input, init),
 };
 })();

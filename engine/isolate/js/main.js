@@ -26,7 +26,10 @@ const base = core.loadExtScript("ext:cambium/base.js");
 const url = core.loadExtScript("ext:deno_web/00_url.js");
 const domException = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const event = core.loadExtScript("ext:deno_web/02_event.js");
-const timers = core.loadExtScript("ext:deno_web/02_timers.js");
+// Called without `this`, which they refuse to have.
+const { clearInterval, clearTimeout, setInterval, setTimeout } = core.loadExtScript(
+  "ext:deno_web/02_timers.js",
+);
 const abort = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const streams = core.loadExtScript("ext:deno_web/06_streams.js");
@@ -84,12 +87,12 @@ const delay = (value) => {
 const functions = {
   atob: base64.atob,
   btoa: base64.btoa,
-  clearInterval: (id) => timers.clearInterval(+id || 0),
-  clearTimeout: (id) => timers.clearTimeout(+id || 0),
+  clearInterval: (id) => clearInterval(+id || 0),
+  clearTimeout: (id) => clearTimeout(+id || 0),
   queueMicrotask: (given) => nativeQueueMicrotask(callback(given, [])),
   reportError: (error) => failed(error),
-  setInterval: (given, wait, ...rest) => timers.setInterval(callback(given, rest), delay(wait)),
-  setTimeout: (given, wait, ...rest) => timers.setTimeout(callback(given, rest), delay(wait)),
+  setInterval: (given, wait, ...rest) => setInterval(callback(given, rest), delay(wait)),
+  setTimeout: (given, wait, ...rest) => setTimeout(callback(given, rest), delay(wait)),
   structuredClone: port.structuredClone,
 };
 
