@@ -1,0 +1,198 @@
+//! The product's own parts on a temporary directory and a loopback TLS vendor:
+//! SQLite on disk, sealed secret, audit, redaction, every layer of the jail.
+
+use cambium_engine::{
+    CallRequest, Caller, CheckReport, Checker, Engine, Envelope, Live, NewAgent, NewConnection,
+    Parts, PersonCredential, PublishRequest, Publisher, Settings, Status, ToolName, check_module,
+};
+use cambium_isolate::{IsolateConfig, IsolateSandbox};
+use cambium_mcp::{HttpConfig, http_service};
+use cambium_proxy::{
+    BoxFuture, Exception, Host, KeySource, Limits, Proxy, ProxyParts, Scheme, Secret, SystemClock,
+    Vault,
+};
+use cambium_sandbox_tests::bench::Names;
+use cambium_sandbox_tests::vendor::{Vendor, answer};
+use cambium_store::Store;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The vendor's name; its address comes from the bench's own resolver.
+const HOST: &str = "api.shop.test";
+/// The credential the vendor wants to see.
+pub(crate) const TOKEN: &str = "bench-token-0123456789abcdef";
+/// The tool that is called.
+const TOOL: &str = r#"
+export const description = "Lists orders.";
+export const inputSchema = {
+  type: "object",
+  properties: { limit: { type: "integer" } },
+  additionalProperties: false,
+} as const;
+export default async function (ctx: Context, input: Input) {
+  const response = await ctx.fetch(`/orders?limit=${input.limit ?? 20}`);
+  const { orders } = await response.json();
+  return orders.map((order: any) => ({ id: order.id, total: order.total }));
+}
+"#;
+
+/// The check without its own process: publishing is not what is measured.
+struct InProcess;
+
+impl Checker for InProcess {
+    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(async move { Ok(check_module(source)) })
+    }
+}
+
+/// A vendor that lists twenty orders to who shows the token.
+pub(crate) async fn vendor() -> Vendor {
+    let orders: Vec<_> = (0..20)
+        .map(|n| json!({ "id": n, "customer": "C-17", "total": 1999 + n, "note": "leave at the door" }))
+        .collect();
+    let body = json!({ "orders": orders }).to_string().into_bytes();
+    let script = move |heard: &cambium_sandbox_tests::vendor::Heard| {
+        if heard.header("authorization") != [format!("Bearer {TOKEN}")] {
+            return answer("401 Unauthorized", "", b"");
+        }
+        answer("200 OK", "content-type: application/json\r\n", &body)
+    };
+    Vendor::start(&[HOST, "localhost"], Arc::new(script)).await
+}
+
+/// Everything a call goes through.
+pub(crate) struct House {
+    /// The engine.
+    pub(crate) engine: Arc<Engine>,
+    /// Who calls.
+    pub(crate) caller: Caller,
+    /// Its token, for MCP.
+    pub(crate) token: String,
+    sandbox: Arc<IsolateSandbox>,
+    proxy: Arc<Proxy>,
+    directory: PathBuf,
+}
+
+impl House {
+    /// Builds it with a pool of so many ready workers an agent.
+    pub(crate) async fn build(vendor: &Vendor, pool: usize, name: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("cambium-call-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory of our own");
+        let vault = Vault::open(&KeySource::File(directory.join("key"))).expect("a vault");
+        let vault = Arc::new(vault);
+        let store = Arc::new(Store::open(&directory.join("store")).await.expect("a store"));
+        let names = Names::default();
+        names.set(HOST, &[&["127.0.0.1"]]);
+        let clock = Arc::new(SystemClock::default());
+        let proxy = Proxy::start(ProxyParts {
+            node: "bench".into(),
+            vault: vault.clone(),
+            audit: store.clone(),
+            approvals: store.clone(),
+            connections: store.clone(),
+            secrets: store.clone(),
+            resolver: Arc::new(names),
+            clock: clock.clone(),
+            limits: Limits::default(),
+            own_addresses: Vec::new(),
+        });
+        let proxy = proxy.await.expect("a proxy");
+        let config = IsolateConfig { pool, ..IsolateConfig::default() };
+        let sandbox = Arc::new(IsolateSandbox::start(config).await.expect("a sandbox"));
+        let engine = Engine::start(Parts {
+            node: "bench".into(),
+            store,
+            proxy: proxy.clone(),
+            vault,
+            sandbox: sandbox.clone(),
+            checker: Arc::new(InProcess),
+            clock,
+            settings: Settings {
+                console_url: "http://127.0.0.1:1".into(),
+                wait_budget: Duration::from_secs(1),
+            },
+        });
+        let engine = engine.await.expect("an engine");
+        let (caller, token) = furnish(&engine, vendor).await;
+        Self { engine, caller, token, sandbox, proxy, directory }
+    }
+
+    /// One call of the tool; panics when it did not list the orders.
+    pub(crate) async fn call(&self) -> Envelope {
+        let request = CallRequest {
+            tool: ToolName::parse("shop__list-orders").expect("a name"),
+            input: json!({ "limit": 20 }),
+            dry_run: false,
+            detached: false,
+            timeout_seconds: None,
+        };
+        let live = Live { cancel: CancellationToken::new() };
+        let envelope = self.engine.call(&self.caller, request, live).await;
+        assert_eq!(envelope.status, Status::Ok, "{:?} {:?}", envelope.code, envelope.message);
+        envelope
+    }
+
+    /// Serves MCP on loopback; answers its address.
+    pub(crate) async fn serve(&self, cancel: CancellationToken) -> std::net::SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let address = listener.local_addr().expect("an address");
+        let config = HttpConfig {
+            hosts: vec![address.to_string()],
+            origins: Vec::new(),
+            cancel: cancel.clone(),
+            tasks: TaskTracker::new(),
+        };
+        let router = http_service(self.engine.clone(), config);
+        let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+            // As the product's own listener does: an answer is never held back.
+            let _ = stream.set_nodelay(true);
+        });
+        tokio::spawn(async move {
+            let served = axum::serve(listener, router);
+            served.with_graceful_shutdown(cancel.cancelled_owned()).await
+        });
+        address
+    }
+
+    /// Ends what runs and leaves nothing behind.
+    pub(crate) async fn close(self) {
+        self.engine.drain(Duration::from_secs(5)).await;
+        self.sandbox.shutdown().await;
+        self.proxy.stop().await;
+        remove(&self.directory);
+    }
+}
+
+async fn furnish(engine: &Engine, vendor: &Vendor) -> (Caller, String) {
+    let code = engine.issue_code().await.expect("a code");
+    let proof = engine.prove_person(PersonCredential::Code(code)).await.expect("a person");
+    let port = vendor.address.port();
+    let connection = NewConnection {
+        slug: "shop".into(),
+        vendor: "shop".into(),
+        display_name: "Shop".into(),
+        hosts: vec![Host { label: HOST.into(), name: HOST.into(), port }],
+        scheme: Scheme::Bearer,
+        exceptions: vec![Exception { cidr: "127.0.0.1/32".parse().expect("a range"), port }],
+        ca_pem: Some(vendor.ca_pem.clone()),
+        agents: Vec::new(),
+    };
+    let secret = Some(Secret::new(TOKEN.as_bytes().to_vec()));
+    engine.create_connection(connection, secret).await.expect("a connection");
+    let new = NewAgent { name: "bench".into(), cap: 20, idle_days: 21 };
+    let (_, token) = engine.create_agent(&proof, new).await.expect("an agent");
+    let caller = engine.authenticate(&token).await.expect("a caller");
+    let tool = ToolName::parse("shop__list-orders").expect("a name");
+    let request = PublishRequest { tool, connection: None, source: TOOL.into() };
+    engine.publish(&Publisher::Agent(caller.clone()), request).await.expect("a publish");
+    (caller, token)
+}
+
+fn remove(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory);
+}

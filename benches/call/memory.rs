@@ -1,0 +1,57 @@
+//! Memory of ready workers: a pool of twenty for one agent, each asked of the
+//! kernel as its proportional set size.
+
+use crate::house::House;
+use cambium_sandbox_tests::vendor::Vendor;
+use std::fs;
+
+/// Ready workers.
+const ALIVE: usize = 20;
+
+/// KiB of one of twenty ready workers, on average. Zero when the kernel does
+/// not tell (not root: workers are not dumpable).
+pub(crate) async fn per_worker(vendor: &Vendor) -> u64 {
+    let house = House::build(vendor, ALIVE, "memory").await;
+    for _ in 0..3 {
+        house.call().await;
+    }
+    // The pool refills behind the calls; it is full when nothing is new.
+    let mut workers = Vec::new();
+    for _ in 0..200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let now = children();
+        if now.len() > ALIVE && now == workers {
+            break;
+        }
+        workers = now;
+    }
+    let mut sizes: Vec<u64> = workers.iter().filter_map(|pid| pss(*pid)).collect();
+    // The zygotes themselves are the largest and are not workers.
+    sizes.sort_unstable();
+    sizes.truncate(ALIVE);
+    let average = sizes.iter().sum::<u64>() / (sizes.len().max(1) as u64);
+    house.close().await;
+    average
+}
+
+fn children() -> Vec<u32> {
+    let own = std::process::id();
+    let Ok(list) = fs::read_to_string(format!("/proc/{own}/task/{own}/children")) else {
+        return Vec::new();
+    };
+    let mut all: Vec<u32> = list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    for task in fs::read_dir(format!("/proc/{own}/task")).into_iter().flatten().flatten() {
+        let path = task.path().join("children");
+        let list = fs::read_to_string(path).unwrap_or_default();
+        all.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn pss(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
