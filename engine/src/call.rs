@@ -79,7 +79,7 @@ impl Engine {
         caller.active()?;
         let (_, loaded) = self.known(&request.tool).await?;
         let input = self
-            .schemas
+            .validators
             .check(loaded.version.hash, &loaded.listed.input_schema, &request.input)
             .await?;
         let pace = Pace::of(request);

@@ -6,12 +6,12 @@
 use crate::approvals::Approvals;
 use crate::flight::Flights;
 use crate::id::new_id;
+use crate::input::Validators;
 use crate::jobs::Jobs;
 use crate::owed::Owed;
 use crate::person::Attempts;
 use crate::port::{PersonRow, Store};
 use crate::rule::SWEEP_EVERY;
-use crate::schema::Schemas;
 use crate::toolbox::Toolbox;
 use crate::{Checker, EngineError, Event, Sandbox};
 use cambium_proxy::{Clock, PersonId, Proxy, StoreFault, Vault};
@@ -62,7 +62,7 @@ pub struct Engine {
     pub(crate) parts: Arc<Parts>,
     pub(crate) person: PersonId,
     pub(crate) toolbox: Toolbox,
-    pub(crate) schemas: Schemas,
+    pub(crate) validators: Validators,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) jobs: Jobs,
@@ -102,7 +102,7 @@ impl Engine {
             parts: Arc::new(parts),
             person,
             toolbox,
-            schemas: Schemas::default(),
+            validators: Validators::default(),
             approvals,
             flights: Arc::default(),
             jobs: Jobs::default(),

@@ -8,7 +8,7 @@ use crate::port::{Pointer, PublishRow};
 use crate::toolbox::{Loaded, content_hash, load};
 use crate::{
     CheckReport, Diagnostic, Engine, EngineError, Event, MoveCause, PublishRequest, Published,
-    Publisher, Severity, ToolKind, ToolName, Version, schema,
+    Publisher, Severity, ToolKind, ToolName, Version, normalise_schema, schema_validator,
 };
 use cambium_proxy::{AgentId, Answer, Connection, ConnectionStatus, ContentHash, StoreFault};
 use serde_json::Value;
@@ -304,13 +304,15 @@ impl Draft {
     }
 }
 
-/// What the engine asks of a module that the check, which knows no schema
-/// language and no database, does not.
+/// What is asked again of a report, which a jailed worker wrote: that its schema
+/// is one, and that its literals read back as they were stored.
 fn beyond_the_check(report: &CheckReport) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let schema = report.input_schema.as_ref();
-    if let Some(Err(rule)) = schema.map(schema::plain) {
-        found.push(finding("input_schema_invalid", &rule));
+    let plain = schema.map(normalise_schema);
+    match plain.map(|plain| plain.and_then(|plain| schema_validator(&plain))) {
+        Some(Err(fault)) => found.push(finding(fault.code, &fault.message)),
+        Some(Ok(_)) | None => {}
     }
     let literals = [
         ("inputSchema", schema),

@@ -9,7 +9,7 @@ use crate::find::{Document, HITS_MAX, Index};
 use crate::port::{Pointer, Store, VersionRow};
 use crate::{
     Engine, EngineError, FindHit, FindReply, ListedTool, ToolKind, ToolName, ToolSource, Version,
-    schema,
+    normalise_schema,
 };
 use cambium_proxy::{ConnectionStatus, ContentHash, MethodPattern, PersonId, StoreFault, Vault};
 use std::collections::{HashMap, HashSet};
@@ -262,7 +262,7 @@ pub(crate) fn load(version: Version) -> Loaded {
         title: version.title.clone(),
         description: version.description.clone(),
         // it passed at publish; a later rule must not take an old tool down
-        input_schema: schema::plain(&version.input_schema)
+        input_schema: normalise_schema(&version.input_schema)
             .unwrap_or_else(|_| serde_json::json!({ "type": "object" })),
         hints: version.hints,
         idempotent,

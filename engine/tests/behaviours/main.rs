@@ -1,0 +1,13 @@
+//! The engine's behaviours on a real store, vault and proxy; one file a chapter.
+
+#![allow(clippy::unwrap_used)]
+
+mod approvals;
+mod connections;
+mod house;
+mod persons;
+mod properties;
+mod publishing;
+mod running;
+mod sweeping;
+mod working_sets;
