@@ -81,7 +81,8 @@ pub struct Engine {
 
 impl Engine {
     /// Joins the parts: makes the person on first start, ends the runs this
-    /// node lost, and starts the ticker. [`Self::drain`] stops it again.
+    /// node lost, sweeps once and starts the ticker. [`Self::drain`] stops it
+    /// again.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, EngineError> {
         let now = parts.clock.now_ms();
         let person = person(parts.store.as_ref(), now).await?;
@@ -115,6 +116,11 @@ impl Engine {
             stop_ticker: CancellationToken::new(),
             ticker: Mutex::default(),
         });
+        // What time has settled meanwhile, before anyone is answered; after this
+        // one the ticker's come at their interval.
+        if let Err(fault) = engine.sweep().await {
+            tracing::warn!(%fault, "the sweep at the start failed");
+        }
         let ticker = tokio::spawn(tick(Arc::downgrade(&engine), engine.stop_ticker.clone()));
         *engine.ticker.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticker);
         Ok(engine)
@@ -168,7 +174,8 @@ async fn person(store: &dyn Store, now_ms: i64) -> Result<PersonId, StoreFault> 
 
 /// A host that slept gets one catch-up sweep, not one for each tick it missed.
 async fn tick(engine: Weak<Engine>, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    let first = tokio::time::Instant::now() + SWEEP_EVERY;
+    let mut ticks = tokio::time::interval_at(first, SWEEP_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

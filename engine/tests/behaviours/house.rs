@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
+const NODE: &str = "node";
 /// A port nothing listens on.
 const CLOSED_PORT: u16 = 1;
 /// Milliseconds UTC at the start of every test.
@@ -189,7 +190,7 @@ impl House {
     pub(crate) async fn waiting(wait_budget: Duration) -> Self {
         let clock = Arc::new(TestClock { now: AtomicI64::new(START_MS), ticks: AtomicU64::new(0) });
         let store = Arc::new(Store::in_memory().await.unwrap());
-        Self::on(store, clock, KeyFile::new(), wait_budget).await
+        Self::on(NODE, store, clock, KeyFile::new(), wait_budget).await
     }
 
     /// The same data directory after the process died: nothing was drained.
@@ -199,16 +200,18 @@ impl House {
 
     pub(crate) async fn restarted_waiting(&self, wait_budget: Duration) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        Self::on(store, clock, self.key.clone(), wait_budget).await
+        Self::on(NODE, store, clock, self.key.clone(), wait_budget).await
     }
 
-    /// The same database under another vault's key.
+    /// The same database under another vault's key, on another node: a node's
+    /// own audit would already refuse to start.
     pub(crate) async fn under_another_key(&self) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        Self::on(store, clock, KeyFile::new(), self.wait_budget).await
+        Self::on("elsewhere", store, clock, KeyFile::new(), self.wait_budget).await
     }
 
     async fn on(
+        node: &str,
         store: Arc<Store>,
         clock: Arc<TestClock>,
         key: KeyFile,
@@ -216,7 +219,7 @@ impl House {
     ) -> Self {
         let vault = Arc::new(Vault::open(&KeySource::File(key.0.0.join("vault.key"))).unwrap());
         let proxy = Proxy::start(ProxyParts {
-            node: "node".into(),
+            node: node.into(),
             vault: vault.clone(),
             audit: store.clone(),
             approvals: store.clone(),
@@ -231,7 +234,7 @@ impl House {
         .unwrap();
         let sandbox = Arc::new(Scripted::default());
         let engine = Engine::start(Parts {
-            node: "node".into(),
+            node: node.into(),
             store: store.clone(),
             proxy: proxy.clone(),
             vault,
@@ -337,7 +340,7 @@ impl House {
 
     /// Requests of a method the proxy let go, from its audit.
     pub(crate) async fn let_go(&self, method: &str) -> usize {
-        let rows = self.store.rows("node", 0, 10_000).await.unwrap();
+        let rows = self.store.rows(NODE, 0, 10_000).await.unwrap();
         rows.iter()
             .map(|row| serde_json::from_str::<AuditEvent>(&row.event).unwrap())
             .filter(|event| event.kind == AuditKind::Intent && event.method == method)

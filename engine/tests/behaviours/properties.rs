@@ -63,6 +63,7 @@ proptest! {
             for step in moves {
                 let before = house.listed(&caller).await;
                 let mut events = house.engine.events();
+                let restarts = matches!(step, Move::Restart);
                 match step {
                     Move::Publish(at, text) => {
                         let source = module(&format!("Text {text}."), "\"/x\"");
@@ -93,7 +94,8 @@ proptest! {
                     .filter(|event| matches!(event, Event::ListChanged(_)))
                     .count();
                 assert!(told <= 1, "one notice a change");
-                if listed != before {
+                // at a start nobody listens yet
+                if listed != before && !restarts {
                     assert_eq!(told, 1, "a change that was not told");
                 }
             }
