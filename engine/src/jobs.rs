@@ -25,10 +25,10 @@ impl Jobs {
     pub(crate) fn add(&self, run: RunId, agent: AgentId) -> watch::Sender<Option<Arc<Envelope>>> {
         let (done, collected) = watch::channel(None);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= KEPT {
-            if let Some(oldest) = places.iter().position(|(_, _, c)| c.borrow().is_some()) {
-                places.remove(oldest);
-            }
+        if places.len() >= KEPT
+            && let Some(oldest) = places.iter().position(|(_, _, c)| c.borrow().is_some())
+        {
+            places.remove(oldest);
         }
         places.push_back((run, agent, collected));
         done

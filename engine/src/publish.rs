@@ -191,12 +191,11 @@ impl Engine {
         let _deciding = self.approvals.deciding().await;
         self.usable(&self.connection(connection.id.as_str()).await?, None).await?;
         let current = self.toolbox.current(tool).await?;
-        if let Some((_, loaded)) = &current {
-            if loaded.version.hash == draft.version.hash
-                && loaded.version.connection == connection.id
-            {
-                return self.unchanged(loaded, draft, connection, promote_for).await;
-            }
+        if let Some((_, loaded)) = &current
+            && loaded.version.hash == draft.version.hash
+            && loaded.version.connection == connection.id
+        {
+            return self.unchanged(loaded, draft, connection, promote_for).await;
         }
         let mut version = draft.version.clone();
         version.number = self.parts.store.newest_number(&self.person, tool).await? + 1;
@@ -249,11 +248,12 @@ impl Engine {
     async fn ask_again(&self, tool: &ToolName, hash: ContentHash) -> Result<(), EngineError> {
         for agent in self.agents().await? {
             let standing = self.parts.store.standing_decision(&agent.id, tool).await?;
-            if let Some(row) = standing {
-                if row.answer == Answer::Standing && row.version == hash {
-                    let row = self.approvals.withdrawal(row, tool, "publish").await?;
-                    self.parts.store.append_decision(&row).await?;
-                }
+            if let Some(row) = standing
+                && row.answer == Answer::Standing
+                && row.version == hash
+            {
+                let row = self.approvals.withdrawal(row, tool, "publish").await?;
+                self.parts.store.append_decision(&row).await?;
             }
         }
         Ok(())
@@ -310,9 +310,8 @@ fn beyond_the_check(report: &CheckReport) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let schema = report.input_schema.as_ref();
     let plain = schema.map(normalise_schema);
-    match plain.map(|plain| plain.and_then(|plain| schema_validator(&plain))) {
-        Some(Err(fault)) => found.push(finding(fault.code, &fault.message)),
-        Some(Ok(_)) | None => {}
+    if let Some(Err(fault)) = plain.map(|plain| plain.and_then(|plain| schema_validator(&plain))) {
+        found.push(finding(fault.code, &fault.message));
     }
     let literals = [
         ("inputSchema", schema),

@@ -229,10 +229,10 @@ fn body_result(
         return None;
     }
     let mime = content_type.split(';').next().unwrap_or_default().trim();
-    if mime == "application/json" || mime.ends_with("+json") {
-        if let Ok(value) = serde_json::from_slice(body) {
-            return cut(envelope, run, value);
-        }
+    if (mime == "application/json" || mime.ends_with("+json"))
+        && let Ok(value) = serde_json::from_slice(body)
+    {
+        return cut(envelope, run, value);
     }
     let media =
         mime.starts_with("image/") || mime.starts_with("audio/") || mime.starts_with("video/");

@@ -151,7 +151,6 @@ impl Sandbox for Scripted {
 pub(crate) struct House {
     pub(crate) engine: Arc<Engine>,
     pub(crate) store: Arc<Store>,
-    pub(crate) proxy: Arc<Proxy>,
     pub(crate) sandbox: Arc<Scripted>,
     pub(crate) clock: Arc<TestClock>,
     key: KeyFile,
@@ -236,7 +235,7 @@ impl House {
         let engine = Engine::start(Parts {
             node: node.into(),
             store: store.clone(),
-            proxy: proxy.clone(),
+            proxy,
             vault,
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
@@ -245,7 +244,7 @@ impl House {
         })
         .await
         .unwrap();
-        Self { engine, store, proxy, sandbox, clock, key, wait_budget }
+        Self { engine, store, sandbox, clock, key, wait_budget }
     }
 
     /// A person with a code in hand.
