@@ -3,7 +3,8 @@
 //! What a schema may be is `check/schema.rs`'s; a long input is checked off the
 //! async threads.
 
-use crate::{EngineError, schema_validator};
+use crate::EngineError;
+use crate::check::schema_validator;
 use cambium_proxy::ContentHash;
 use serde_json::Value;
 use std::collections::HashMap;

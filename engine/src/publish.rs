@@ -3,12 +3,13 @@
 //! place; identical content is a no-op that says so.
 
 use crate::canonical::settled;
+use crate::check::{normalise_schema, schema_validator};
 use crate::command::Caller;
 use crate::port::{Pointer, PublishRow};
 use crate::toolbox::{Loaded, content_hash, load};
 use crate::{
     CheckReport, Diagnostic, Engine, EngineError, Event, MoveCause, PublishRequest, Published,
-    Publisher, Severity, ToolKind, ToolName, Version, normalise_schema, schema_validator,
+    Publisher, Severity, ToolKind, ToolName, Version,
 };
 use cambium_proxy::{AgentId, Answer, Connection, ConnectionStatus, ContentHash, StoreFault};
 use serde_json::Value;

@@ -4,12 +4,12 @@
 //! is in `publish.rs`.
 
 use crate::canonical::{canonical, digest};
+use crate::check::normalise_schema;
 use crate::command::Caller;
 use crate::find::{Document, HITS_MAX, Index};
 use crate::port::{Pointer, Store, VersionRow};
 use crate::{
     Engine, EngineError, FindHit, FindReply, ListedTool, ToolKind, ToolName, ToolSource, Version,
-    normalise_schema,
 };
 use cambium_proxy::{ConnectionStatus, ContentHash, MethodPattern, PersonId, StoreFault, Vault};
 use std::collections::{HashMap, HashSet};

@@ -247,18 +247,10 @@ fn keep(
         }
         "title" => metadata.title = text(name, value, TITLE_MAX, "title_invalid", offset, findings),
         "inputSchema" => {
-            match schema::normalise_schema(&value)
-                .and_then(|plain| schema::schema_validator(&plain))
+            if let Err(wrong) =
+                schema::normalise_schema(&value).and_then(|plain| schema::schema_validator(&plain))
             {
-                Err(wrong) => {
-                    findings.error(offset, wrong.code, format!("inputSchema: {}", wrong.message));
-                }
-                // What a publish would say of it is said here already.
-                Ok(_) => {
-                    if let Err(rule) = crate::schema::plain(&value) {
-                        findings.error(offset, "input_schema_invalid", rule);
-                    }
-                }
+                findings.error(offset, wrong.code, format!("inputSchema: {}", wrong.message));
             }
             metadata.input_schema = Some(value);
         }

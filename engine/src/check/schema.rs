@@ -24,17 +24,17 @@ const IDENTIFIERS: [&str; 6] =
 
 /// Why a schema is refused: a code and one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SchemaFault {
+pub(crate) struct SchemaFault {
     /// Stable snake_case code.
-    pub(super) code: &'static str,
+    pub(crate) code: &'static str,
     /// What is wrong and where.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// The form of an input schema that every client takes: root `type: object`
 /// without a choice at the root, every local `$ref` put in place, definitions
 /// and `$schema` gone. Validate input against this form.
-pub(super) fn normalise_schema(schema: &Value) -> Result<Value, SchemaFault> {
+pub(crate) fn normalise_schema(schema: &Value) -> Result<Value, SchemaFault> {
     let Value::Object(root) = schema else {
         return Err(fault("schema_not_object", "the schema must be an object"));
     };
@@ -58,7 +58,7 @@ pub(super) fn inlined(schema: &Value) -> Result<Value, SchemaFault> {
 
 /// A validator for a schema. Patterns run in time linear in the input; one that
 /// needs more (a look-ahead, a back-reference) is refused.
-pub(super) fn schema_validator(schema: &Value) -> Result<Validator, SchemaFault> {
+pub(crate) fn schema_validator(schema: &Value) -> Result<Validator, SchemaFault> {
     if let Err(wrong) = jsonschema::draft202012::meta::validate(schema) {
         return Err(fault(
             "schema_invalid",

@@ -239,7 +239,6 @@ async fn b032_a_detached_run_is_collected_later_by_its_agent_only() {
     assert_eq!((done.status, done.result), (Status::Ok, Some(json!("late"))));
     let again = wait(&caller, Duration::ZERO).await.unwrap();
     assert_eq!(again.status, Status::Ok);
-    drop(wait);
 
     let call = CallRequest { detached: true, dry_run: true, ..request("list") };
     word.notify_one();
