@@ -138,9 +138,12 @@ mod tests {
 
     #[tokio::test]
     async fn b029_each_failing_path_and_rule_is_named() {
-        let schema =
-            object(json!({ "n": { "type": "integer", "maximum": 3 }, "s": { "type": "string" } }));
-        let schemas = Schemas::default();
+        let schema = json!({
+            "type": "object",
+            "properties": { "n": { "type": "integer", "maximum": 3 }, "s": { "type": "string" } },
+            "additionalProperties": false,
+        });
+        let schemas = Validators::default();
         let check = |input| {
             let (schemas, schema) = (&schemas, &schema);
             async move { schemas.check(ContentHash([1; 32]), schema, &input).await }
