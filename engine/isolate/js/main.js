@@ -185,10 +185,6 @@ ObjectDefineProperty(PromisePrototype, "constructor", {
   configurable: false,
 });
 
-for (const name of ["Atomics", "SharedArrayBuffer", "Temporal", "WebAssembly", "gc"]) {
-  ReflectDeleteProperty(globalThis, name);
-}
-
 // Calls the tool: its own promise comes back, untouched.
 function call(tool, input, slug, vendor, displayName, proxyBase) {
   const ctx = ObjectFreeze({

@@ -3,7 +3,11 @@
 //! operation that a new version brings is off until somebody adds it here; a
 //! golden test names all of them.
 
-use deno_core::{Extension, OpDecl};
+use crate::error::IsolateError;
+use crate::extension::extensions;
+use crate::platform::platform;
+use deno_core::{JsRuntime, OpDecl, RuntimeOptions};
+use std::sync::mpsc;
 
 /// Operations that work at run time, sorted.
 pub const ALLOWED_OPS: &[&str] = &[
@@ -78,17 +82,34 @@ pub(crate) fn only_allowed(op: OpDecl) -> OpDecl {
     if is_allowed(op.name) { op } else { op.disable() }
 }
 
-/// Every operation the isolate registers, with whether it works, sorted. Needs
-/// no running V8.
-pub fn op_names() -> Vec<(String, bool)> {
-    let extensions: Vec<Extension> = crate::extension::extensions(false);
-    let mut names: Vec<(String, bool)> = extensions
-        .iter()
-        .flat_map(|extension| extension.ops.iter())
-        .map(|op| (op.name.to_owned(), is_allowed(op.name)))
-        .collect();
+/// Every operation the isolate registers, deno_core's own included, with
+/// whether it works, sorted. Starts V8 in this process.
+pub fn op_names() -> Result<Vec<(String, bool)>, IsolateError> {
+    let failed = |error: &dyn std::fmt::Display| IsolateError::Snapshot(error.to_string());
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| failed(&error))?;
+    let _entered = tokio.enter();
+    let (sender, names) = mpsc::channel();
+    let mut extensions = extensions(false);
+    if let Some(last) = extensions.last_mut() {
+        last.middleware_fn = Some(Box::new(move |op: OpDecl| {
+            // The other end lives until the runtime is made.
+            let _ = sender.send((op.name.to_owned(), is_allowed(op.name)));
+            op
+        }));
+    }
+    let runtime = JsRuntime::try_new(RuntimeOptions {
+        extensions,
+        v8_platform: Some(platform()),
+        ..RuntimeOptions::default()
+    })
+    .map_err(|error| failed(&error))?;
+    let mut names: Vec<(String, bool)> = names.try_iter().collect();
+    drop(runtime);
     names.sort();
-    names
+    Ok(names)
 }
 
 #[cfg(test)]
