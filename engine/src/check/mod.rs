@@ -94,11 +94,7 @@ pub trait Checker: Send + Sync {
 pub fn check_module(source: &str) -> CheckReport {
     let stack = match bounds::stack(source) {
         Ok(stack) => stack,
-        Err(refused) => {
-            let mut findings = Findings::new(source);
-            findings.error(refused.offset, refused.code, refused.message);
-            return CheckReport::unread(findings);
-        }
+        Err(refused) => return CheckReport::refused(source, refused),
     };
     // The parser's depth follows the source's; a thread of its own has the stack
     // for it, and keeps a fault of a dependency from becoming ours.
@@ -117,10 +113,15 @@ pub fn check_module(source: &str) -> CheckReport {
 }
 
 /// [`check_module`] for a process that is handed bytes and hands bytes back:
-/// the module in, the report as JSON out.
+/// the module in, the report as JSON out. It stays on the thread it is called
+/// on, since a locked process can start none: a source that recurses off its
+/// stack ends that process, which is there to be ended.
 pub fn check_bytes(input: &[u8]) -> Vec<u8> {
     let report = match std::str::from_utf8(input) {
-        Ok(source) => check_module(source),
+        Ok(source) => match bounds::stack(source) {
+            Ok(_) => analyse(source),
+            Err(refused) => CheckReport::refused(source, refused),
+        },
         Err(wrong) => {
             let mut findings = Findings::new("");
             let at = wrong.valid_up_to();
@@ -136,6 +137,12 @@ pub fn check_bytes(input: &[u8]) -> Vec<u8> {
 }
 
 impl CheckReport {
+    fn refused(source: &str, refused: bounds::Refused) -> Self {
+        let mut findings = Findings::new(source);
+        findings.error(refused.offset, refused.code, refused.message);
+        Self::unread(findings)
+    }
+
     fn unread(findings: Findings<'_>) -> Self {
         Self {
             ok: !findings.has_errors(),
@@ -151,7 +158,8 @@ impl CheckReport {
         }
     }
 
-    fn failed(source: &str, message: &str) -> Self {
+    /// The report of a check that gave no answer on this module.
+    pub fn failed(source: &str, message: &str) -> Self {
         let mut findings = Findings::new(source);
         findings.error(0, "check_failed", message);
         Self::unread(findings)

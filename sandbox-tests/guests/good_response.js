@@ -1,3 +1,0 @@
-export default async function (ctx) {
-  return await ctx.fetch("/orders");
-}

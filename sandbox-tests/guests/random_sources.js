@@ -1,3 +1,0 @@
-export default async function () {
-  return [Math.random(), crypto.randomUUID(), [...crypto.getRandomValues(new Uint8Array(8))]];
-}

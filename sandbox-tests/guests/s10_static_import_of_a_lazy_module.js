@@ -1,4 +1,0 @@
-import * as locks from "ext:deno_web/locks.js";
-export default async function () {
-  return [typeof locks];
-}

@@ -1,4 +1,0 @@
-import x from "./p.json" with { type: "json" };
-export default async function () {
-  return [x];
-}

@@ -1,4 +1,0 @@
-export * from "ext:core/mod.js";
-export default async function () {
-  return ["loaded"];
-}

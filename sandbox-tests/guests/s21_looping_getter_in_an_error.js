@@ -1,3 +1,0 @@
-export default async function () {
-  throw Object.defineProperty(new Error("x"), "message", { get() { for (;;); } });
-}

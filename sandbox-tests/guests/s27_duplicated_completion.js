@@ -1,7 +1,0 @@
-export default function () {
-  return new Promise((resolve) => {
-    resolve("first");
-    resolve("second");
-    setTimeout(() => { for (;;); }, 0);
-  });
-}

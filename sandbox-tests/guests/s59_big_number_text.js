@@ -1,3 +1,0 @@
-export default async function () {
-  for (;;) (10n ** 400000n).toLocaleString();
-}

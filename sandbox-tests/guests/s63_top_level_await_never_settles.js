@@ -1,4 +1,0 @@
-await new Promise(() => {});
-export default async function () {
-  return "never";
-}

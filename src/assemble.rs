@@ -1,0 +1,292 @@
+//! The parts, joined in one place and taken apart in one place. Everything that
+//! can be refused is refused before anything is made: address, directory, lock,
+//! sandbox, then vault, database, proxy, engine, and only then the doors.
+
+use crate::checker::{JailedChecker, refused};
+use crate::cli::already;
+use crate::config::Config;
+use crate::control::{ControlSocket, Front, verified};
+use crate::data_dir::DataDir;
+use crate::failure::Failure;
+use crate::listener::Listener;
+use cambium_engine::{Engine, EngineError, Parts, PersonCredential, Settings};
+use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
+use cambium_mcp::HttpConfig;
+use cambium_proxy::{
+    Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault, VaultError,
+};
+use cambium_store::{Store, StoreError};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Name of this node's audit chain while there is one node.
+const NODE: &str = "local";
+/// How long runs may go on after a signal.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long open answers may go on after the runs have ended.
+const DOORS: Duration = Duration::from_secs(3);
+
+/// What reads and writes the data directory.
+struct Ground {
+    vault: Arc<Vault>,
+    store: Arc<Store>,
+    proxy: Arc<Proxy>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What runs and decides.
+struct House {
+    ground: Ground,
+    checker: Arc<JailedChecker>,
+    sandbox: Arc<IsolateSandbox>,
+    engine: Arc<Engine>,
+}
+
+/// The running server.
+pub(crate) struct Server {
+    data_dir: DataDir,
+    house: House,
+    url: String,
+    first_code: Option<String>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Ground {
+    async fn open(data_dir: &DataDir, own: Vec<SocketAddr>) -> Result<Self, Failure> {
+        let vault = Vault::open(&KeySource::File(data_dir.vault_key())).map_err(locked_out)?;
+        let vault = Arc::new(vault);
+        let store = Arc::new(Store::open(&data_dir.database()).await.map_err(unopened)?);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let proxy = Proxy::start(ProxyParts {
+            node: NODE.to_owned(),
+            vault: vault.clone(),
+            audit: store.clone(),
+            approvals: store.clone(),
+            connections: store.clone(),
+            secrets: store.clone(),
+            resolver: Arc::new(SystemResolver),
+            clock: clock.clone(),
+            limits: Limits::default(),
+            own_addresses: own,
+        })
+        .await
+        .map_err(|fault| Failure::from(EngineError::Store(fault)))?;
+        Ok(Self { vault, store, proxy, clock })
+    }
+
+    async fn close(self) {
+        self.proxy.stop().await;
+        self.store.close().await;
+    }
+}
+
+impl House {
+    async fn build(ground: Ground, config: &Config, url: &str) -> Result<Self, Failure> {
+        let switches = &config.sandbox;
+        let checker = JailedChecker::start(switches.zygote, switches.allow_weak).await?;
+        let checker = Arc::new(checker);
+        let sandbox = sandbox(config).await?;
+        let engine = Engine::start(Parts {
+            node: NODE.to_owned(),
+            store: ground.store.clone(),
+            proxy: ground.proxy.clone(),
+            vault: ground.vault.clone(),
+            sandbox: sandbox.clone(),
+            checker: checker.clone(),
+            clock: ground.clock.clone(),
+            settings: Settings { console_url: url.to_owned(), wait_budget: config.wait_budget },
+        })
+        .await?;
+        Ok(Self { ground, checker, sandbox, engine })
+    }
+
+    /// Takes apart what [`Engine::drain`] has left idle.
+    async fn close(self) {
+        self.sandbox.shutdown().await;
+        self.checker.shutdown().await;
+        self.ground.close().await;
+    }
+}
+
+async fn sandbox(config: &Config) -> Result<Arc<IsolateSandbox>, Failure> {
+    let started = IsolateSandbox::start(IsolateConfig {
+        zygote: config.sandbox.zygote,
+        pool: config.sandbox.pool,
+        allow_weak: config.sandbox.allow_weak,
+        ..IsolateConfig::default()
+    });
+    match started.await {
+        Ok(sandbox) => Ok(Arc::new(sandbox)),
+        Err(IsolateError::Jail(error)) => Err(refused(&error)),
+        Err(error) => Err(Failure::new("sandbox_unavailable", error.to_string(), error.next())),
+    }
+}
+
+impl Server {
+    /// Builds everything and opens the doors.
+    pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
+        let listener = Listener::bind(config.listen).await?;
+        let data_dir = DataDir::lock(&config.data_dir)?;
+        let address = listener.address();
+        let url = format!("http://{address}");
+        let ground = Ground::open(&data_dir, vec![address]).await?;
+        let house = House::build(ground, config, &url).await?;
+        let first_code = first_code(&house.engine, &data_dir).await?;
+        let control = ControlSocket::bind(&data_dir.socket())?;
+
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let front = Arc::new(Front {
+            engine: house.engine.clone(),
+            proxy: house.ground.proxy.clone(),
+            audit: house.ground.store.clone(),
+            node: NODE.to_owned(),
+            url: url.clone(),
+            data_dir: data_dir.path().to_owned(),
+        });
+        tasks.spawn(control.serve(front, tasks.clone(), stop.clone()));
+        let router = router(&house, &url, address, &stop, &tasks);
+        tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
+        Ok(Self { data_dir, house, url, first_code, stop, tasks })
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The code that sets the first passphrase, if none is set.
+    pub(crate) fn first_code(&self) -> Option<&str> {
+        self.first_code.as_deref()
+    }
+
+    /// Where everything is kept.
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.data_dir.path()
+    }
+
+    /// Runs end first, so that their callers still hear the answer; then the
+    /// doors close, the audit is flushed, and the lock goes last.
+    pub(crate) async fn stop(self) {
+        let Self { data_dir, house, stop, tasks, .. } = self;
+        house.engine.drain(GRACE).await;
+        stop.cancel();
+        tasks.close();
+        if tokio::time::timeout(DOORS, tasks.wait()).await.is_err() {
+            tracing::warn!("some connections were still open and were cut");
+        }
+        house.close().await;
+        drop(data_dir);
+    }
+}
+
+/// MCP at `/mcp`, the console everywhere else.
+fn router(
+    house: &House,
+    url: &str,
+    address: SocketAddr,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> axum::Router {
+    let mut hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
+    if address.port() == 80 {
+        hosts.extend([address.ip().to_string(), "localhost".to_owned()]);
+    }
+    let origins = vec![url.to_owned(), format!("http://localhost:{}", address.port())];
+    let console = cambium_console::Settings {
+        hosts: hosts.clone(),
+        origins: origins.clone(),
+        notices: notices(&house.checker),
+    };
+    let config = HttpConfig { hosts, origins, cancel: stop.clone(), tasks: tasks.clone() };
+    cambium_mcp::http_service(house.engine.clone(), config)
+        .merge(cambium_console::router(house.engine.clone(), console))
+}
+
+/// What the console says on every page: what is weaker here than it could be.
+fn notices(checker: &JailedChecker) -> Vec<String> {
+    let user = rustix::process::getuid().as_raw();
+    let mut notices = vec![format!(
+        "This server runs as user {user}. An agent that runs as the same user and has a shell can \
+         read its files: give the server a user of its own."
+    )];
+    let missing: Vec<&str> = checker
+        .layers()
+        .iter()
+        .filter(|layer| !layer.holds)
+        .map(|layer| layer.layer.as_str())
+        .collect();
+    if !missing.is_empty() {
+        notices.push(format!(
+            "Not every layer of the sandbox holds on this machine: {}. `cambium doctor` says more.",
+            missing.join(", ")
+        ));
+    }
+    notices
+}
+
+/// While no passphrase is set, a code for whoever can read this terminal or the
+/// file; afterwards the file goes.
+async fn first_code(engine: &Engine, data_dir: &DataDir) -> Result<Option<String>, Failure> {
+    if !engine.needs_setup().await? {
+        data_dir.remove_code();
+        return Ok(None);
+    }
+    let code = engine.issue_code().await?;
+    data_dir.write_code(&code)?;
+    Ok(Some(code))
+}
+
+/// Sets the passphrase on a directory no server runs on. `choose` is asked only
+/// once it is known that one may be set.
+pub(crate) async fn set_passphrase(
+    config: &Config,
+    data_dir: &DataDir,
+    change: bool,
+    old: impl FnOnce() -> Result<PersonCredential, Failure>,
+    choose: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let ground = Ground::open(data_dir, Vec::new()).await?;
+    let house = House::build(ground, config, "http://127.0.0.1").await?;
+    let engine = &house.engine;
+    let set = async {
+        let credential = match engine.needs_setup().await? {
+            // Whoever holds the lock on the directory could read its code.
+            true => PersonCredential::Code(engine.issue_code().await?),
+            false if change => old()?,
+            false => return Err(already()),
+        };
+        let proof = engine.prove_person(credential).await?;
+        engine.set_passphrase(&proof, PersonCredential::Passphrase(choose()?)).await?;
+        Ok(())
+    };
+    let set = set.await;
+    house.engine.drain(GRACE).await;
+    house.close().await;
+    set
+}
+
+/// Walks the audit chain of a directory no server runs on.
+pub(crate) async fn verify_audit(data_dir: &DataDir) -> Result<Value, Failure> {
+    let ground = Ground::open(data_dir, Vec::new()).await?;
+    let found = verified(&ground.proxy).await;
+    ground.close().await;
+    found
+}
+
+fn locked_out(error: VaultError) -> Failure {
+    Failure::new(
+        "vault_key",
+        error.to_string(),
+        "restore the key file from a backup with mode 0600; without it nothing sealed can be read",
+    )
+}
+
+fn unopened(error: StoreError) -> Failure {
+    Failure::new("store_unavailable", error.to_string(), error.next())
+}

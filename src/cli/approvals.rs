@@ -1,0 +1,185 @@
+//! `cambium approvals …`: the questions to a person, shown with the exact
+//! request, and the answers, which take a person's credential.
+
+use super::check::call_site;
+use super::credential::PersonArgs;
+use super::print::{field, table, time};
+use super::run::done;
+use super::{Context, Said, visible};
+use crate::control::Request;
+use crate::failure::Failure;
+use cambium_engine::ToolName;
+use cambium_proxy::Answer;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Words of `cambium approvals`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Args {
+    /// Open questions, then the newest settled ones
+    List {
+        /// Only the open ones
+        #[arg(long)]
+        open: bool,
+    },
+    /// One question with the exact request
+    Show {
+        /// Its id
+        ask: String,
+    },
+    /// Let it go: from now on, or with --once only exactly these bytes
+    Allow {
+        /// Its id
+        ask: String,
+        /// Only exactly the request shown
+        #[arg(long)]
+        once: bool,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Refuse the tool until you change your mind
+    Deny {
+        /// Its id
+        ask: String,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Take back what stands for a tool of an agent
+    Withdraw {
+        /// Id or name of the agent
+        agent: String,
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+}
+
+impl Args {
+    /// Asks the running server.
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        match self {
+            Self::List { open } => {
+                let mut list = context.ask(&Request::AskList {}).await?;
+                if let (true, Some(asks)) = (open, list.as_array_mut()) {
+                    asks.retain(|ask| ask["state"] == "open");
+                }
+                Ok(Said::new(listed(&list), list))
+            }
+            Self::Show { ask } => {
+                let shown = context.ask(&Request::AskShow { ask }).await?;
+                Ok(Said::new(card(&shown), shown))
+            }
+            Self::Allow { ask, once, person } => {
+                let answer = if once { Answer::Once } else { Answer::Standing };
+                decide(context, ask, answer, &person).await
+            }
+            Self::Deny { ask, person } => decide(context, ask, Answer::Deny, &person).await,
+            Self::Withdraw { agent, vendor, name, person } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let text = format!("what stood for {tool} is withdrawn");
+                let who = person.credential()?;
+                context.ask(&Request::Withdraw { who, agent, tool }).await?;
+                Ok(done(text))
+            }
+        }
+    }
+}
+
+async fn decide(
+    context: &Context,
+    ask: String,
+    answer: Answer,
+    person: &PersonArgs,
+) -> Result<Said, Failure> {
+    let who = person.credential()?;
+    let shown = context.ask(&Request::AskDecide { who, ask, answer }).await?;
+    let text = format!("{} is {}", field(&shown, "id"), field(&shown, "state").replace('_', " "));
+    Ok(Said::new(text, shown))
+}
+
+fn listed(list: &Value) -> String {
+    let rows: Vec<_> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|ask| {
+            vec![
+                field(ask, "id"),
+                field(ask, "state"),
+                field(ask, "agentName"),
+                field(ask, "tool"),
+                format!(
+                    "{} {}{}",
+                    field(ask, "method"),
+                    field(ask, "authority"),
+                    field(ask, "target")
+                ),
+                time(&ask["expiresMs"]),
+            ]
+        })
+        .collect();
+    table(&["ASK", "STATE", "AGENT", "TOOL", "REQUEST", "UNTIL"], &rows, "nobody asks anything")
+}
+
+/// Method, host and path first, in our own frame; what others wrote is quoted.
+fn card(ask: &Value) -> String {
+    let warning = if ask["effect"] == "destroy" { "  THIS DESTROYS" } else { "" };
+    let mut text = format!(
+        "{} https://{}{}{warning}\n\n",
+        field(ask, "method"),
+        field(ask, "authority"),
+        field(ask, "target"),
+    );
+    for header in ask["headers"].as_array().into_iter().flatten() {
+        let part = |index: usize| visible(header[index].as_str().unwrap_or_default());
+        let _ = writeln!(text, "  | {}: {}", part(0), part(1));
+    }
+    match ask["body"].as_str() {
+        Some(body) => {
+            let _ = writeln!(text, "  |");
+            for line in body.split('\n') {
+                let _ = writeln!(text, "  | {}", visible(line));
+            }
+        }
+        None if ask["bodyBytes"] != 0 => {
+            let _ = writeln!(text, "  | (a body that is not text)");
+        }
+        None => {}
+    }
+    let _ = writeln!(
+        text,
+        "\nbody     {} bytes, digest {}\nagent    {}\ntool     {} version {}: \"{}\"\nwhy      {}\nasked    {}, open until {}\nstate    {}",
+        field(ask, "bodyBytes"),
+        field(ask, "digest"),
+        field(ask, "agentName"),
+        field(ask, "tool"),
+        field(ask, "version"),
+        field(ask, "description"),
+        field(ask, "reason"),
+        time(&ask["openedMs"]),
+        time(&ask["expiresMs"]),
+        field(ask, "state"),
+    );
+    if ask["canStand"] == true {
+        let _ = writeln!(text, "\"from now on\" would cover, on {}:", field(ask, "connectionSlug"));
+        for site in ask["callSites"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  {}", call_site(site));
+        }
+    } else {
+        let _ = writeln!(
+            text,
+            "only --once can be given: not every call of it can be named beforehand"
+        );
+    }
+    let id = field(ask, "id");
+    if ask["state"] == "open" {
+        let _ = writeln!(
+            text,
+            "\nnext: cambium approvals allow {id} [--once], or cambium approvals deny {id}"
+        );
+    }
+    text
+}

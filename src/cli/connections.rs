@@ -1,0 +1,193 @@
+//! `cambium connections …`: vendors, their hosts and credentials. A secret
+//! comes by stdin or the terminal, never as an argument.
+
+use super::credential::{PersonArgs, secret};
+use super::print::{field, table};
+use super::run::done;
+use super::{Context, Said, visible};
+use crate::control::{Connection, Request};
+use crate::failure::Failure;
+use cambium_proxy::{Exception, Host, Scheme};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Words of `cambium connections`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Args {
+    /// A new connection; its secret is read from stdin
+    Add(Box<Add>),
+    /// All connections
+    List,
+    /// Take one back: its tools leave every working set
+    Revoke {
+        /// Id or slug
+        connection: String,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+}
+
+/// Arguments of `cambium connections add`.
+#[derive(clap::Args)]
+pub(crate) struct Add {
+    /// Its slug, kebab-case
+    slug: String,
+    /// Vendor half of its tools' names [default: the slug]
+    #[arg(long)]
+    vendor: Option<String>,
+    /// What you call it [default: the slug]
+    #[arg(long)]
+    display_name: Option<String>,
+    /// HOST, HOST:PORT or LABEL=HOST:PORT; the first is primary
+    #[arg(long, required = true)]
+    host: Vec<String>,
+    /// How the credential is placed
+    #[arg(long, value_enum, default_value_t = Placed::Bearer)]
+    scheme: Placed,
+    /// The header of scheme api-key-header
+    #[arg(long, required_if_eq("scheme", "api-key-header"))]
+    header: Option<String>,
+    /// Put before the secret in that header
+    #[arg(long, default_value = "")]
+    prefix: String,
+    /// Lets this connection reach a private range: CIDR:PORT, like 10.0.0.0/8:443
+    #[arg(long, value_name = "CIDR:PORT")]
+    allow_private: Vec<String>,
+    /// PEM of the authority that signs its certificate, instead of the public roots
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Only for this agent (may be repeated) [default: all]
+    #[arg(long, value_name = "NAME")]
+    agent: Vec<String>,
+}
+
+/// Schemes a person can choose.
+#[derive(Clone, Copy, ValueEnum)]
+enum Placed {
+    /// Nothing is added
+    None,
+    /// Authorization: Bearer
+    Bearer,
+    /// A header of the vendor's own
+    ApiKeyHeader,
+}
+
+impl Args {
+    /// Asks the running server.
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        match self {
+            Self::Add(add) => {
+                let (connection, secret) = add.parts()?;
+                let made = context.ask(&Request::ConnectionAdd { connection, secret }).await?;
+                Ok(Said::new(format!("connection {} is connected", field(&made, "slug")), made))
+            }
+            Self::List => {
+                let list = context.ask(&Request::ConnectionList {}).await?;
+                Ok(Said::new(listed(&list), list))
+            }
+            Self::Revoke { connection, person } => {
+                let who = person.credential()?;
+                let text = format!("connection {} is revoked", visible(&connection));
+                context.ask(&Request::ConnectionRevoke { who, connection }).await?;
+                Ok(done(text))
+            }
+        }
+    }
+}
+
+impl Add {
+    fn parts(self) -> Result<(Connection, Option<String>), Failure> {
+        let scheme = match self.scheme {
+            Placed::None => Scheme::None,
+            Placed::Bearer => Scheme::Bearer,
+            Placed::ApiKeyHeader => Scheme::ApiKeyHeader {
+                header: self.header.unwrap_or_default().to_ascii_lowercase(),
+                prefix: self.prefix,
+            },
+        };
+        let ca_pem = self.ca.map(|path| {
+            std::fs::read_to_string(&path).map_err(|error| {
+                Failure::new(
+                    "file_unreadable",
+                    format!("{} cannot be read: {error}", path.display()),
+                    "name a PEM file",
+                )
+            })
+        });
+        let connection = Connection {
+            vendor: self.vendor.unwrap_or_else(|| self.slug.clone()),
+            display_name: self.display_name.unwrap_or_else(|| self.slug.clone()),
+            slug: self.slug,
+            hosts: self.host.iter().map(|text| host(text)).collect::<Result<_, _>>()?,
+            exceptions: self
+                .allow_private
+                .iter()
+                .map(|text| range(text))
+                .collect::<Result<_, _>>()?,
+            ca_pem: ca_pem.transpose()?,
+            agents: self.agent,
+            scheme,
+        };
+        let wanted = !matches!(connection.scheme, Scheme::None);
+        let secret = wanted.then(|| secret("Secret: ")).transpose()?;
+        Ok((connection, secret))
+    }
+}
+
+fn host(text: &str) -> Result<Host, Failure> {
+    let (label, rest) = match text.split_once('=') {
+        Some((label, rest)) => (Some(label), rest),
+        None => (None, text),
+    };
+    let (name, port) = match rest.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().map_err(|_| wrong("--host", text, "HOST:PORT"))?),
+        None => (rest, 443),
+    };
+    if name.is_empty() {
+        return Err(wrong("--host", text, "HOST, HOST:PORT or LABEL=HOST:PORT"));
+    }
+    let name = name.to_ascii_lowercase();
+    Ok(Host { label: label.map_or_else(|| name.clone(), str::to_owned), name, port })
+}
+
+fn range(text: &str) -> Result<Exception, Failure> {
+    let wrong = || wrong("--allow-private", text, "CIDR:PORT, like 127.0.0.1/32:8443");
+    let (cidr, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    serde_json::from_value(json!({ "cidr": cidr, "port": port })).map_err(|_| wrong())
+}
+
+fn wrong(argument: &str, value: &str, wanted: &str) -> Failure {
+    Failure::new(
+        "argument_invalid",
+        format!("{argument} `{value}` is not {wanted}"),
+        format!("write it as {wanted}"),
+    )
+}
+
+fn listed(list: &Value) -> String {
+    let rows: Vec<_> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|connection| {
+            let hosts = connection["hosts"].as_array().into_iter().flatten();
+            let hosts =
+                hosts.map(|host| format!("{}:{}", field(host, "name"), field(host, "port")));
+            vec![
+                field(connection, "slug"),
+                field(connection, "vendor"),
+                hosts.collect::<Vec<_>>().join(", "),
+                field(&connection["scheme"], "scheme"),
+                field(connection, "status"),
+                field(connection, "id"),
+            ]
+        })
+        .collect();
+    table(
+        &["CONNECTION", "VENDOR", "HOSTS", "SCHEME", "STATUS", "ID"],
+        &rows,
+        "no connections yet\nnext: cambium connections add SLUG --host HOST",
+    )
+}

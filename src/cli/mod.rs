@@ -1,0 +1,156 @@
+//! The command line: one file per command, each with its arguments and its
+//! `run`. This file holds the tree of words and hands over; what is printed
+//! where, and with which exit code, is in `print`.
+
+mod agents;
+mod approvals;
+mod audit;
+mod check;
+mod completions;
+mod connections;
+mod credential;
+mod doctor;
+mod mcp;
+mod print;
+mod publish;
+mod run;
+mod serve;
+mod setup;
+mod status;
+mod tools;
+
+use crate::config::{Config, Overrides};
+use crate::demo;
+use crate::failure::{EXIT_CODES, Failure};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub(crate) use print::{Said, visible};
+pub(crate) use run::preview_text;
+pub(crate) use setup::already;
+
+/// Runs an agent's own tools in a sandbox, behind a proxy that asks before it writes.
+#[derive(Parser)]
+#[command(name = "cambium", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    /// The configuration file [env: CAMBIUM_CONFIG] [default: ~/.config/cambium/config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the server keeps everything [env: CAMBIUM_DATA_DIR] [default: ~/.local/share/cambium]
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Answer in JSON, on stdout; errors too, on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the server: MCP, console and control socket, until SIGTERM
+    Serve(serve::Args),
+    /// Bridge a harness's stdio to the running server
+    Mcp(mcp::Args),
+    /// Set the passphrase you decide with
+    Setup(setup::Args),
+    /// Run the main job end to end on this machine, and verify each step
+    Demo(demo::Args),
+    /// Check a module without publishing it (needs no server)
+    Check(check::Args),
+    /// Publish a module as a tool
+    Publish(publish::Args),
+    /// Call a tool as an agent
+    Run(run::Args),
+    /// The toolbox and working sets
+    #[command(subcommand)]
+    Tools(tools::Args),
+    /// Harnesses with their own tokens
+    #[command(subcommand)]
+    Agents(agents::Args),
+    /// Vendors, their hosts and credentials
+    #[command(subcommand)]
+    Connections(connections::Args),
+    /// Questions to you, and your answers
+    #[command(subcommand)]
+    Approvals(approvals::Args),
+    /// What was decided and sent
+    #[command(subcommand)]
+    Audit(audit::Args),
+    /// Which layers of the sandbox hold on this machine (needs no server)
+    Doctor(doctor::Args),
+    /// Whether a server runs, and where
+    Status(status::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+/// What a command is given besides its own arguments.
+pub(crate) struct Context {
+    common: Common,
+}
+
+impl Context {
+    /// The configuration, read when a command needs it.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        self.config_with(Overrides::default())
+    }
+
+    fn config_with(&self, mut overrides: Overrides) -> Result<Config, Failure> {
+        overrides.config.clone_from(&self.common.config);
+        overrides.data_dir.clone_from(&self.common.data_dir);
+        Config::load(&overrides)
+    }
+
+    /// Whether programs read along.
+    pub(crate) fn json(&self) -> bool {
+        self.common.json
+    }
+
+    /// Asks the running server.
+    async fn ask(&self, request: &crate::control::Request) -> Result<serde_json::Value, Failure> {
+        crate::control::ask(&self.config()?.data_dir, request).await
+    }
+}
+
+/// The end of a process that has no runtime to run on.
+pub(crate) fn broken(error: &std::io::Error) -> ExitCode {
+    let failure = Failure::new(
+        "runtime_unavailable",
+        format!("no threads can be started: {error}"),
+        "look at the limits of this user (`ulimit -a`)",
+    );
+    print::end(Err(failure), false)
+}
+
+/// Parses the command line, runs the command and says how it went.
+pub(crate) async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let context = Context { common: cli.common };
+    let done = match cli.command {
+        Command::Serve(args) => args.run(&context).await,
+        Command::Mcp(args) => args.run(&context).await,
+        Command::Setup(args) => args.run(&context).await,
+        Command::Demo(args) => args.run(&context).await,
+        Command::Check(args) => args.run().await,
+        Command::Publish(args) => args.run(&context).await,
+        Command::Run(args) => args.run(&context).await,
+        Command::Tools(args) => args.run(&context).await,
+        Command::Agents(args) => args.run(&context).await,
+        Command::Connections(args) => args.run(&context).await,
+        Command::Approvals(args) => args.run(&context).await,
+        Command::Audit(args) => args.run(&context).await,
+        Command::Doctor(args) => args.run().await,
+        Command::Status(args) => args.run(&context).await,
+        Command::Completions(args) => args.run(),
+    };
+    print::end(done, context.common.json)
+}

@@ -1,0 +1,132 @@
+//! `cambium run VENDOR NAME --input JSON`: one call, as an agent would make it.
+
+use super::credential::ActorArgs;
+use super::print::{field, time};
+use super::{Context, Said, visible};
+use crate::control::Request;
+use crate::failure::Failure;
+use cambium_engine::ToolName;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Arguments of `cambium run`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Vendor half of the tool's name
+    vendor: String,
+    /// Name half
+    name: String,
+    /// The input as JSON
+    #[arg(long, default_value = "{}")]
+    input: String,
+    /// Reads go, everything else is only previewed
+    #[arg(long)]
+    dry_run: bool,
+    /// Ends the run, 1 to 300 seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    #[command(flatten)]
+    actor: ActorArgs,
+}
+
+impl Args {
+    /// Calls the tool through the running server.
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        let tool = ToolName::new(&self.vendor, &self.name)?;
+        let input: Value = serde_json::from_str(&self.input).map_err(|error| {
+            Failure::new(
+                "input_invalid",
+                format!("--input is not JSON: {error}"),
+                "quote it for your shell: --input '{\"customer\": \"C-17\"}'",
+            )
+        })?;
+        let request = Request::Call {
+            actor: self.actor.actor()?,
+            tool,
+            input,
+            dry_run: self.dry_run,
+            timeout_seconds: self.timeout,
+        };
+        let envelope = context.ask(&request).await?;
+        Ok(told(envelope))
+    }
+}
+
+/// An envelope as a person reads it.
+fn told(envelope: Value) -> Said {
+    let mut text = String::new();
+    if let Some(status) = envelope["vendor"]["status"].as_u64() {
+        let _ = writeln!(text, "vendor answered {status}");
+    }
+    for preview in envelope["preview"].as_array().into_iter().flatten() {
+        text.push_str(&preview_text(preview));
+    }
+    if !envelope["result"].is_null() {
+        let _ = writeln!(text, "{}", lines(&format!("{:#}", envelope["result"])));
+    }
+    for note in envelope["notes"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "note: {}", visible(note.as_str().unwrap_or_default()));
+    }
+    let failure = match envelope["status"].as_str() {
+        Some("error") => {
+            let mut failure = Failure::new(
+                envelope["code"].as_str().unwrap_or("run_failed"),
+                envelope["message"].as_str().unwrap_or_default(),
+                envelope["next"].as_str().unwrap_or_default(),
+            );
+            failure.retryable = envelope["retryable"] == true;
+            failure.details = envelope.get("details").cloned();
+            Some(failure)
+        }
+        Some("awaiting_approval") => Some(Failure::new(
+            "awaiting_approval",
+            format!(
+                "a person was asked ({}) and has not answered; the question stays until {}",
+                field(&envelope["ask"], "id"),
+                time(&envelope["ask"]["expiresMs"]),
+            ),
+            format!("cambium approvals show {}, then call again", field(&envelope["ask"], "id")),
+        )),
+        _ => None,
+    };
+    Said { text, json: envelope, failure }
+}
+
+/// A stopped request, as a person reads it.
+pub(crate) fn preview_text(preview: &Value) -> String {
+    let request = &preview["request"];
+    let query = match &request["query"] {
+        Value::String(query) => format!("?{}", visible(query)),
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "would send {} https://{}{}{query}\n  credential  {}\n  headers     {}\n",
+        field(request, "method"),
+        field(request, "host"),
+        field(request, "path"),
+        field(request, "credential"),
+        request["headerNames"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(visible)
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
+    if let Some(body) = request["body"].as_str() {
+        let _ = writeln!(text, "  body        {} ({} bytes)", visible(body), request["bodyBytes"]);
+    }
+    let _ = writeln!(text, "  digest      {}", field(request, "digest"));
+    text
+}
+
+/// Several lines, each made visible by itself.
+fn lines(text: &str) -> String {
+    text.lines().map(visible).collect::<Vec<_>>().join("\n")
+}
+
+/// Nothing to show but that it was done.
+pub(crate) fn done(text: String) -> Said {
+    Said::new(text, json!({ "done": true }))
+}

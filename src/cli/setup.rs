@@ -1,0 +1,133 @@
+//! `cambium setup`: the passphrase a person decides with, and a configuration
+//! file to start from. Works on the running server with its first code, or
+//! before any server runs, under the data directory's lock.
+
+use super::credential::{PersonArgs, passphrase};
+use super::{Context, Said};
+use crate::assemble;
+use crate::config::Config;
+use crate::control::{Person, Request, ask};
+use crate::data_dir::{DataDir, code_file};
+use crate::failure::Failure;
+use serde_json::{Value, json};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Shortest passphrase taken, characters.
+const PASSPHRASE_CHARS: usize = 8;
+
+/// Arguments of `cambium setup`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Change a passphrase that is already set; takes the old one or a code
+    #[arg(long)]
+    change: bool,
+    /// Write no configuration file
+    #[arg(long)]
+    no_config: bool,
+    #[command(flatten)]
+    person: PersonArgs,
+}
+
+impl Args {
+    /// Sets the passphrase and writes the file if there is none.
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        let config = context.config()?;
+        match ask(&config.data_dir, &Request::Status {}).await {
+            Ok(status) => self.with_server(&config, status["needsSetup"] == true).await?,
+            Err(failure) if failure.code == "no_server" => {
+                let data_dir = DataDir::lock(&config.data_dir)?;
+                let old = || self.person.credential().map(Into::into);
+                let choose = || self.chosen();
+                assemble::set_passphrase(&config, &data_dir, self.change, old, choose).await?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        let written = if self.no_config { None } else { written(&config)? };
+        let mut text = String::from("the passphrase is set\n");
+        if let Some(path) = &written {
+            text.push_str(&format!("settings are in {}\n", path.display()));
+        }
+        text.push_str("next: cambium serve, then cambium agents create NAME");
+        Ok(Said::new(text, json!({ "done": true, "config": written })))
+    }
+
+    async fn with_server(&self, config: &Config, first: bool) -> Result<(), Failure> {
+        if !first && !self.change {
+            return Err(already());
+        }
+        let who = match (first, code_at(&config.data_dir)) {
+            (true, Some(code)) => Person::Code(code),
+            _ => self.person.credential()?,
+        };
+        let passphrase = self.chosen()?;
+        ask(&config.data_dir, &Request::SetPassphrase { who, passphrase }).await.map(drop)
+    }
+
+    fn chosen(&self) -> Result<String, Failure> {
+        let chosen = passphrase(self.person_stdin(), "New passphrase: ")?;
+        if chosen.chars().count() < PASSPHRASE_CHARS {
+            return Err(Failure::new(
+                "passphrase_short",
+                format!("a passphrase has at least {PASSPHRASE_CHARS} characters"),
+                "choose a longer one; four unrelated words are good",
+            ));
+        }
+        Ok(chosen)
+    }
+
+    fn person_stdin(&self) -> bool {
+        !self.change && self.person.from_stdin()
+    }
+}
+
+/// The answer when a passphrase is there and `--change` was not said.
+pub(crate) fn already() -> Failure {
+    Failure::new("already_set_up", "a passphrase is already set", "pass --change to replace it")
+}
+
+fn code_at(data_dir: &Path) -> Option<String> {
+    std::fs::read_to_string(code_file(data_dir)).ok().map(|code| code.trim().to_owned())
+}
+
+/// Writes the file a person starts from; never over one that is there.
+fn written(config: &Config) -> Result<Option<PathBuf>, Failure> {
+    let Some(path) = Config::default_file() else { return Ok(None) };
+    let failed = |error: &std::io::Error| {
+        Failure::new(
+            "config_unreadable",
+            format!("{} cannot be written: {error}", path.display()),
+            "make its directory writable, or pass --no-config",
+        )
+    };
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed(&e))?;
+    }
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path) {
+        Ok(mut file) => {
+            file.write_all(template(config).as_bytes()).map_err(|error| failed(&error))?;
+            Ok(Some(path))
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn template(config: &Config) -> String {
+    // JSON's string form is TOML's basic string form for what a path can hold.
+    let quoted = |text: String| Value::String(text).to_string();
+    format!(
+        "# Settings of cambium. docs/operations.md explains each.\n\
+         data_dir = {}\nlisten = {}\nwait_budget_seconds = {}\n\n\
+         [sandbox]\npool = {}\nzygote = {}\n\n[log]\nfilter = {}\njson = {}\n",
+        quoted(config.data_dir.display().to_string()),
+        quoted(config.listen.to_string()),
+        config.wait_budget.as_secs(),
+        config.sandbox.pool,
+        config.sandbox.zygote,
+        quoted(config.log.filter.clone()),
+        config.log.json,
+    )
+}

@@ -1,0 +1,147 @@
+//! `cambium tools …`: the toolbox, and the working sets as a person moves them.
+
+use super::check::call_site;
+use super::credential::ActorArgs;
+use super::print::{field, table, time};
+use super::publish::effect;
+use super::{Context, Said, visible};
+use crate::control::Request;
+use crate::failure::Failure;
+use cambium_engine::ToolName;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Words of `cambium tools`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Args {
+    /// Every tool's current version
+    List,
+    /// A version's source, hints and call sites
+    Source {
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
+        /// Which version [default: the current one]
+        #[arg(long, value_name = "NUMBER")]
+        number: Option<u32>,
+    },
+    /// Search, as the agent's find_tool does
+    Find {
+        /// What to look for
+        query: String,
+        #[command(flatten)]
+        actor: ActorArgs,
+    },
+    /// Put a tool into an agent's working set
+    Promote(Move),
+    /// Take it out again
+    Demote(Move),
+}
+
+/// Which tool moves for whom.
+#[derive(clap::Args)]
+pub(crate) struct Move {
+    /// Vendor half
+    vendor: String,
+    /// Name half
+    name: String,
+    #[command(flatten)]
+    actor: ActorArgs,
+}
+
+impl Args {
+    /// Asks the running server.
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        match self {
+            Self::List => {
+                let list = context.ask(&Request::ToolList {}).await?;
+                Ok(Said::new(listed(&list), list))
+            }
+            Self::Source { vendor, name, number } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let found = context.ask(&Request::ToolSource { tool, version: number }).await?;
+                Ok(Said::new(source(&found), found))
+            }
+            Self::Find { query, actor } => {
+                let actor = actor.actor()?;
+                let found = context.ask(&Request::ToolFind { actor, query }).await?;
+                Ok(Said::new(hits(&found), found))
+            }
+            Self::Promote(moved) => {
+                let (actor, tool) = moved.parts()?;
+                let done = context.ask(&Request::ToolPromote { actor, tool }).await?;
+                Ok(Said::new(size(&done), done))
+            }
+            Self::Demote(moved) => {
+                let (actor, tool) = moved.parts()?;
+                let done = context.ask(&Request::ToolDemote { actor, tool }).await?;
+                Ok(Said::new(size(&done), done))
+            }
+        }
+    }
+}
+
+impl Move {
+    fn parts(&self) -> Result<(crate::control::Actor, ToolName), Failure> {
+        Ok((self.actor.actor()?, ToolName::new(&self.vendor, &self.name)?))
+    }
+}
+
+fn size(done: &Value) -> String {
+    format!("the working set holds {} tools", field(done, "size"))
+}
+
+fn listed(list: &Value) -> String {
+    let rows = list.as_array().into_iter().flatten().map(|tool| {
+        vec![
+            field(tool, "tool"),
+            field(tool, "version"),
+            effect(tool).to_owned(),
+            field(tool, "description"),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    table(
+        &["TOOL", "VERSION", "IT", "THE AGENT'S ACCOUNT"],
+        &rows,
+        "no tools yet\nnext: cambium publish FILE --vendor V --name N",
+    )
+}
+
+fn source(found: &Value) -> String {
+    let mut text = format!(
+        "{} version {} of {}, published {}\nhash {}\n",
+        field(found, "tool"),
+        field(found, "version"),
+        field(found, "current"),
+        time(&found["publishedMs"]),
+        field(found, "hash"),
+    );
+    for site in found["callSites"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "calls {}", call_site(site));
+    }
+    text.push('\n');
+    for line in found["source"].as_str().unwrap_or_default().lines() {
+        let _ = writeln!(text, "{}", visible(line));
+    }
+    text
+}
+
+fn hits(found: &Value) -> String {
+    let rows: Vec<_> = found["hits"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|hit| {
+            let promoted = if hit["promoted"] == true { "promoted" } else { "" };
+            vec![
+                field(hit, "wireName"),
+                effect(hit).into(),
+                promoted.into(),
+                field(hit, "description"),
+            ]
+        })
+        .collect();
+    table(&["TOOL", "IT", "", "THE AGENT'S ACCOUNT"], &rows, "nothing matches")
+}

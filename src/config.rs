@@ -1,0 +1,251 @@
+//! Configuration: one TOML file, then `CAMBIUM_…` variables, then the command
+//! line, parsed once into values that are valid. A key nobody knows is refused
+//! by name, so a misspelt switch never silently leaves a default in place.
+
+use crate::failure::Failure;
+use figment::Figment;
+use figment::error::{Actual, Kind};
+use figment::providers::{Env, Format, Toml};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the server listens unless told otherwise.
+const DEFAULT_LISTEN: &str = "127.0.0.1:7171";
+/// How long a call waits for a person: below the 60 s after which clients give up.
+const DEFAULT_WAIT: u64 = 50;
+/// Beyond this no client is still there to hear the answer.
+const MAX_WAIT: u64 = 300;
+/// Ready workers kept per zygote: one hides the fork, more only hold memory.
+const DEFAULT_POOL: usize = 1;
+/// A pool beyond this is a mistake: each ready worker holds memory.
+const MAX_POOL: usize = 64;
+/// `CAMBIUM_…` variables that are arguments of commands, not configuration.
+const NOT_CONFIG: &[&str] = &["token", "token_file", "passphrase_file", "config", "cache"];
+
+/// Everything a person can set, valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// Where everything the server keeps lives.
+    pub(crate) data_dir: PathBuf,
+    /// The one loopback listener of MCP and console.
+    pub(crate) listen: SocketAddr,
+    /// How long a call waits for a person.
+    pub(crate) wait_budget: Duration,
+    /// Switches of the sandbox.
+    pub(crate) sandbox: Sandbox,
+    /// What is logged, and how.
+    pub(crate) log: Log,
+}
+
+/// Switches of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sandbox {
+    /// Ready workers per zygote, 0..=64.
+    pub(crate) pool: usize,
+    /// False starts each worker by exec: slower, for kernels that refuse a layer.
+    pub(crate) zygote: bool,
+    /// Start although a layer is missing; the console says so on every page.
+    pub(crate) allow_weak: bool,
+}
+
+/// What is logged to stderr.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Log {
+    /// A `tracing` filter such as `info` or `cambium_proxy=debug`.
+    pub(crate) filter: String,
+    /// JSON lines instead of text.
+    pub(crate) json: bool,
+}
+
+/// What the command line says over file and environment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overrides {
+    /// `--config`; else the default path, if it is there.
+    pub(crate) config: Option<PathBuf>,
+    /// `--data-dir`.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// `--listen`.
+    pub(crate) listen: Option<String>,
+    /// `--no-zygote`.
+    pub(crate) no_zygote: bool,
+    /// `--allow-weak-sandbox`.
+    pub(crate) allow_weak: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Raw {
+    data_dir: Option<PathBuf>,
+    listen: Option<String>,
+    wait_budget_seconds: Option<u64>,
+    sandbox: RawSandbox,
+    log: RawLog,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawSandbox {
+    pool: Option<usize>,
+    zygote: Option<bool>,
+    allow_weak: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawLog {
+    filter: Option<String>,
+    json: Option<bool>,
+}
+
+impl Config {
+    /// Reads file, environment and command line, in rising order.
+    pub(crate) fn load(overrides: &Overrides) -> Result<Self, Failure> {
+        let mut figment = Figment::new();
+        if let Some(path) = file(overrides)? {
+            figment = figment.merge(Toml::file_exact(path));
+        }
+        figment = figment.merge(Env::prefixed("CAMBIUM_").ignore(NOT_CONFIG).split("__"));
+        let raw: Raw = figment.extract().map_err(said)?;
+        Self::valid(raw, overrides)
+    }
+
+    fn valid(raw: Raw, overrides: &Overrides) -> Result<Self, Failure> {
+        let wait = raw.wait_budget_seconds.unwrap_or(DEFAULT_WAIT);
+        in_range("wait_budget_seconds", wait, 1, MAX_WAIT)?;
+        let pool = raw.sandbox.pool.unwrap_or(DEFAULT_POOL);
+        in_range("sandbox.pool", pool as u64, 0, MAX_POOL as u64)?;
+        let listen = overrides.listen.clone().or(raw.listen);
+        Ok(Self {
+            data_dir: match overrides.data_dir.clone().or(raw.data_dir) {
+                Some(path) => absolute(path)?,
+                None => default_data_dir()?,
+            },
+            listen: loopback(listen.as_deref().unwrap_or(DEFAULT_LISTEN))?,
+            wait_budget: Duration::from_secs(wait),
+            sandbox: Sandbox {
+                pool,
+                zygote: !overrides.no_zygote && raw.sandbox.zygote.unwrap_or(true),
+                allow_weak: overrides.allow_weak || raw.sandbox.allow_weak.unwrap_or(false),
+            },
+            log: Log {
+                filter: raw.log.filter.unwrap_or_else(|| "warn,cambium=info".into()),
+                json: raw.log.json.unwrap_or(false),
+            },
+        })
+    }
+
+    /// Where `cambium setup` writes the file.
+    pub(crate) fn default_file() -> Option<PathBuf> {
+        base("XDG_CONFIG_HOME", ".config").map(|base| base.join("cambium").join("config.toml"))
+    }
+}
+
+fn file(overrides: &Overrides) -> Result<Option<PathBuf>, Failure> {
+    let named =
+        overrides.config.clone().or_else(|| std::env::var_os("CAMBIUM_CONFIG").map(Into::into));
+    let Some(path) = named else { return Ok(Config::default_file().filter(|path| path.exists())) };
+    match std::fs::metadata(&path) {
+        Ok(_) => Ok(Some(path)),
+        Err(error) => Err(Failure::new(
+            "config_unreadable",
+            format!("the configuration file {} cannot be read: {error}", path.display()),
+            "name a file that exists, or leave --config and CAMBIUM_CONFIG out",
+        )),
+    }
+}
+
+fn said(error: figment::Error) -> Failure {
+    let from = match &error.metadata {
+        Some(metadata) => match &metadata.source {
+            Some(source) => format!(" in {source}"),
+            None => format!(" in the {}", metadata.name),
+        },
+        None => String::new(),
+    };
+    let mut path = error.path.clone();
+    match &error.kind {
+        Kind::UnknownField(name, known) => {
+            if path.last() != Some(name) {
+                path.push(name.clone());
+            }
+            Failure::new(
+                "config_unknown_key",
+                format!("no setting is called `{}`{from}", path.join(".")),
+                format!("remove it, or use one of: {}", known.join(", ")),
+            )
+        }
+        kind => Failure::new(
+            "config_invalid",
+            match (path.is_empty(), kind) {
+                (false, Kind::InvalidType(actual, wanted)) => {
+                    format!("`{}`{from} must be {wanted}, not {}", path.join("."), plain(actual))
+                }
+                (false, _) => format!("`{}`{from}: {kind}", path.join(".")),
+                (true, _) => format!("the configuration{from} cannot be read: {kind}"),
+            },
+            "correct it; docs/operations.md lists every setting",
+        ),
+    }
+}
+
+fn plain(actual: &Actual) -> String {
+    actual.to_string()
+}
+
+fn in_range(name: &str, value: u64, least: u64, most: u64) -> Result<(), Failure> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "config_invalid",
+        format!("`{name}` must be {least} to {most}, not {value}"),
+        "choose a value in the range",
+    ))
+}
+
+/// Only loopback: the console and agent tokens travel without TLS here.
+fn loopback(text: &str) -> Result<SocketAddr, Failure> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        Failure::new(
+            "config_invalid",
+            format!("`listen` must be an address and a port, not `{text}`"),
+            format!("write it like {DEFAULT_LISTEN}"),
+        )
+    })?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(Failure::new(
+        "listen_refused",
+        format!("{address} is not a loopback address"),
+        "listen on 127.0.0.1 or [::1]; reach it from elsewhere through a tunnel or a TLS proxy",
+    ))
+}
+
+fn default_data_dir() -> Result<PathBuf, Failure> {
+    base("XDG_DATA_HOME", ".local/share").map(|base| base.join("cambium")).ok_or_else(|| {
+        Failure::new(
+            "config_invalid",
+            "neither XDG_DATA_HOME nor HOME is set, so there is no default data directory",
+            "pass --data-dir",
+        )
+    })
+}
+
+/// An XDG base directory; a relative value is ignored, as that standard says.
+fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    set.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(below_home)))
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
+    std::path::absolute(&path).map_err(|error| {
+        Failure::new(
+            "config_invalid",
+            format!("`data_dir` {} is not a path: {error}", path.display()),
+            "name a directory",
+        )
+    })
+}

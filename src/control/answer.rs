@@ -1,0 +1,274 @@
+//! Each request of the control socket, handed to the engine, and its answer as
+//! JSON. Nothing is decided here.
+
+use super::{Actor, Person, Request};
+use crate::failure::Failure;
+use cambium_engine::{
+    CallRequest, Caller, DecideRequest, Engine, Live, NewAgent, NewConnection, PersonCredential,
+    PersonProof, PublishRequest, Publisher, Version,
+};
+use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What the control socket speaks for.
+pub(crate) struct Front {
+    /// Carries everything out.
+    pub(crate) engine: Arc<Engine>,
+    /// Verifies the audit.
+    pub(crate) proxy: Arc<Proxy>,
+    /// Holds the audit's rows.
+    pub(crate) audit: Arc<dyn AuditSink>,
+    /// Name of this node's chain.
+    pub(crate) node: String,
+    /// `http://127.0.0.1:7171`.
+    pub(crate) url: String,
+    /// Where everything is kept.
+    pub(crate) data_dir: PathBuf,
+}
+
+type Answered = Result<Value, Failure>;
+
+impl Front {
+    /// Carries one request out. `gone` fires when the asker hangs up.
+    pub(crate) async fn answer(&self, request: Request, gone: CancellationToken) -> Answered {
+        let engine = &self.engine;
+        match request {
+            Request::Status {} => self.status().await,
+            Request::SetPassphrase { who, passphrase } => {
+                let proof = self.proof(who).await?;
+                engine.set_passphrase(&proof, PersonCredential::Passphrase(passphrase)).await?;
+                done()
+            }
+            Request::IssueCode { who } => {
+                self.proof(who).await?;
+                Ok(json!({ "code": engine.issue_code().await? }))
+            }
+            Request::ToolList {} => {
+                let list = engine.tools().await?;
+                Ok(list.iter().map(summary).collect())
+            }
+            Request::ToolSource { tool, version } => {
+                value(engine.read_tool_source(&tool, version).await?)
+            }
+            Request::ToolFind { actor, query } => {
+                let caller = self.caller(actor).await?;
+                value(engine.find_tool(&caller, &query).await?)
+            }
+            Request::ToolPromote { actor, tool } => {
+                let caller = self.caller(actor).await?;
+                let (size, listed) = engine.promote(&caller, &tool).await?;
+                Ok(json!({ "size": size, "tool": listed }))
+            }
+            Request::ToolDemote { actor, tool } => {
+                let caller = self.caller(actor).await?;
+                Ok(json!({ "size": engine.demote(&caller, &tool).await? }))
+            }
+            Request::Publish { tool, connection, source, agent } => {
+                let promote_for = match agent {
+                    Some(agent) => Some(engine.agent(&agent).await?.id),
+                    None => None,
+                };
+                let publisher = Publisher::Person { promote_for };
+                let request = PublishRequest { tool, connection, source };
+                value(engine.publish(&publisher, request).await?)
+            }
+            Request::Call { actor, tool, input, dry_run, timeout_seconds } => {
+                let caller = self.caller(actor).await?;
+                let request =
+                    CallRequest { tool, input, dry_run, detached: false, timeout_seconds };
+                value(engine.call(&caller, request, Live { cancel: gone }).await)
+            }
+            request @ (Request::AgentList {}
+            | Request::AgentShow { .. }
+            | Request::AgentCreate { .. }
+            | Request::AgentRotate { .. }
+            | Request::AgentSet { .. }) => self.agents(request).await,
+            request @ (Request::ConnectionList {}
+            | Request::ConnectionAdd { .. }
+            | Request::ConnectionRevoke { .. }) => self.connections(request).await,
+            request @ (Request::AskList {}
+            | Request::AskShow { .. }
+            | Request::AskDecide { .. }
+            | Request::Withdraw { .. }) => self.approvals(request).await,
+            Request::AuditList { after, limit } => self.audit(after, limit).await,
+            Request::AuditVerify {} => verified(&self.proxy).await,
+            Request::Bridge { .. } => Err(Failure::new(
+                "request_invalid",
+                "a bridge is agreed at the start of a connection",
+                "send `bridge` as the first line",
+            )),
+        }
+    }
+
+    async fn status(&self) -> Answered {
+        Ok(json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "url": self.url,
+            "dataDir": self.data_dir,
+            "needsSetup": self.engine.needs_setup().await?,
+        }))
+    }
+
+    async fn agents(&self, request: Request) -> Answered {
+        let engine = &self.engine;
+        match request {
+            Request::AgentShow { agent } => {
+                let agent = engine.agent(&agent).await?;
+                let working_set = engine.working_set(&agent.id).await?;
+                let history = engine.history(&agent.id).await?;
+                Ok(json!({ "agent": agent, "workingSet": working_set, "history": history }))
+            }
+            Request::AgentCreate { who, name, cap, idle_days } => {
+                let proof = self.proof(who).await?;
+                let new = NewAgent { name, cap, idle_days };
+                let (agent, token) = engine.create_agent(&proof, new).await?;
+                Ok(json!({ "agent": agent, "token": token }))
+            }
+            Request::AgentRotate { who, agent } => {
+                let proof = self.proof(who).await?;
+                let agent = engine.agent(&agent).await?;
+                let token = engine.rotate_token(&proof, &agent.id).await?;
+                Ok(json!({ "agent": agent, "token": token }))
+            }
+            Request::AgentSet { agent, name, cap, idle_days, paused } => {
+                let agent = engine.agent(&agent).await?;
+                value(engine.set_agent(&agent.id, name, cap, idle_days, paused).await?)
+            }
+            _ => value(engine.agents().await?),
+        }
+    }
+
+    async fn connections(&self, request: Request) -> Answered {
+        let engine = &self.engine;
+        match request {
+            Request::ConnectionAdd { connection, secret } => {
+                let mut agents = Vec::with_capacity(connection.agents.len());
+                for agent in &connection.agents {
+                    agents.push(engine.agent(agent).await?.id);
+                }
+                let new = NewConnection {
+                    slug: connection.slug,
+                    vendor: connection.vendor,
+                    display_name: connection.display_name,
+                    hosts: connection.hosts,
+                    scheme: connection.scheme,
+                    exceptions: connection.exceptions,
+                    ca_pem: connection.ca_pem,
+                    agents,
+                };
+                let secret = secret.map(|text| Secret::new(text.into_bytes()));
+                value(engine.create_connection(new, secret).await?)
+            }
+            Request::ConnectionRevoke { who, connection } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                engine.revoke_connection(&proof, &connection.id).await?;
+                done()
+            }
+            _ => value(engine.connections().await?),
+        }
+    }
+
+    async fn approvals(&self, request: Request) -> Answered {
+        let engine = &self.engine;
+        match request {
+            Request::AskShow { ask } => value(engine.ask(&AskId::new(ask)).await?),
+            Request::AskDecide { who, ask, answer } => {
+                let proof = self.proof(who).await?;
+                let request =
+                    DecideRequest { ask: AskId::new(ask), answer, channel: "cli".to_owned() };
+                value(engine.decide(&proof, request).await?)
+            }
+            Request::Withdraw { who, agent, tool } => {
+                let proof = self.proof(who).await?;
+                let agent = engine.agent(&agent).await?;
+                engine.withdraw(&proof, &agent.id, &tool).await?;
+                done()
+            }
+            _ => value(engine.asks().await?),
+        }
+    }
+
+    async fn audit(&self, after: Option<u64>, limit: u32) -> Answered {
+        let unread = |fault| Failure::from(cambium_engine::EngineError::Store(fault));
+        let after = match after {
+            Some(after) => after,
+            None => {
+                let last = self.audit.last(&self.node).await.map_err(unread)?;
+                last.map_or(0, |row| row.sequence.saturating_sub(u64::from(limit)))
+            }
+        };
+        let rows = self.audit.rows(&self.node, after, limit).await.map_err(unread)?;
+        Ok(rows.iter().map(audit_row).collect())
+    }
+
+    async fn proof(&self, who: Person) -> Result<PersonProof, Failure> {
+        Ok(self.engine.prove_person(who.into()).await?)
+    }
+
+    async fn caller(&self, actor: Actor) -> Result<Caller, Failure> {
+        match actor {
+            Actor::Token(token) => Ok(self.engine.authenticate(&token).await?),
+            Actor::Person { agent, who } => {
+                let proof = self.proof(who).await?;
+                let agent = self.engine.agent(&agent).await?;
+                Ok(self.engine.stand_in(&proof, &agent.id).await?)
+            }
+        }
+    }
+}
+
+/// Walks the chain; a break is a failure that names the row.
+pub(crate) async fn verified(proxy: &Proxy) -> Answered {
+    match proxy.verify_audit().await {
+        Ok(rows) => Ok(json!({ "rows": rows, "holds": true })),
+        Err((row, reason)) => Err(Failure::new(
+            "audit_broken",
+            format!("audit row {row} does not hold: {reason}"),
+            "keep the data directory as it is, and compare it with a backup",
+        )),
+    }
+}
+
+fn summary(version: &Version) -> Value {
+    json!({
+        "tool": version.tool.to_string(),
+        "version": version.number,
+        "hash": version.hash,
+        "title": version.title,
+        "description": version.description,
+        "readOnlyHint": version.hints.read_only,
+        "destructiveHint": version.hints.destructive,
+        "callSites": version.sites,
+        "connection": version.connection,
+        "publishedMs": version.published_ms,
+    })
+}
+
+fn audit_row(row: &AuditRow) -> Value {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    // The event goes out parsed; the hash is over the stored text.
+    let event = serde_json::from_str(&row.event).unwrap_or_else(|_| json!(row.event));
+    json!({
+        "node": row.node,
+        "sequence": row.sequence,
+        "event": event,
+        "previous": hex(&row.previous),
+        "hash": hex(&row.hash),
+    })
+}
+
+fn value(answer: impl Serialize) -> Answered {
+    serde_json::to_value(answer).map_err(|error| {
+        Failure::new("answer_unshowable", format!("the answer has no JSON form: {error}"), "")
+    })
+}
+
+fn done() -> Answered {
+    Ok(json!({ "done": true }))
+}

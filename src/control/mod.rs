@@ -1,0 +1,178 @@
+//! The control socket: what the command line and the stdio bridge say to the
+//! running server. One JSON line asks, one JSON line answers; after a `bridge`
+//! hello the same stream carries MCP instead. The socket is 0600 in a 0700
+//! directory, and reaching it decides nothing: acting as an agent takes its
+//! token or a person's credential, and every decision takes the latter.
+
+mod answer;
+mod client;
+mod server;
+
+pub(crate) use answer::{Front, verified};
+pub(crate) use client::{Client, ask};
+pub(crate) use server::ControlSocket;
+
+use crate::failure::Failure;
+use cambium_engine::{PersonCredential, ToolName};
+use cambium_proxy::{Answer, Exception, Host, Scheme};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+
+/// Longest request line: a module of 256 KiB and an input, escaped, with room.
+const REQUEST_BYTES: u64 = 4 * 1024 * 1024;
+/// Longest answer line the client takes: a result of 10 MiB, escaped, with room.
+const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What can be asked.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Address, process id, whether a passphrase is set.
+    Status {},
+    /// Sets the passphrase; `who` is the first code or the old passphrase.
+    SetPassphrase { who: Person, passphrase: String },
+    /// A one-time code for a person who is at the command line.
+    IssueCode { who: Person },
+    /// Every tool's current version, without its source.
+    ToolList {},
+    /// One version with its source.
+    ToolSource { tool: ToolName, version: Option<u32> },
+    /// As the agent's `find_tool`.
+    ToolFind { actor: Actor, query: String },
+    /// Into the agent's working set.
+    ToolPromote { actor: Actor, tool: ToolName },
+    /// Out of it.
+    ToolDemote { actor: Actor, tool: ToolName },
+    /// A person's publish; promoted for `agent` only if one is named.
+    Publish { tool: ToolName, connection: Option<String>, source: String, agent: Option<String> },
+    /// One call.
+    Call { actor: Actor, tool: ToolName, input: Value, dry_run: bool, timeout_seconds: Option<u64> },
+    /// All agents.
+    AgentList {},
+    /// One agent, its working set and its history.
+    AgentShow { agent: String },
+    /// A new agent; its token is in the answer, once.
+    AgentCreate { who: Person, name: String, cap: u32, idle_days: u32 },
+    /// A new token for an agent.
+    AgentRotate { who: Person, agent: String },
+    /// Changes what is named.
+    AgentSet {
+        agent: String,
+        name: Option<String>,
+        cap: Option<u32>,
+        idle_days: Option<u32>,
+        paused: Option<bool>,
+    },
+    /// All connections.
+    ConnectionList {},
+    /// A new connection with its secret.
+    ConnectionAdd { connection: Connection, secret: Option<String> },
+    /// Takes a connection back.
+    ConnectionRevoke { who: Person, connection: String },
+    /// Open asks, then the newest settled ones.
+    AskList {},
+    /// One ask with the exact request.
+    AskShow { ask: String },
+    /// A person's answer.
+    AskDecide { who: Person, ask: String, answer: Answer },
+    /// Takes a standing answer back.
+    Withdraw { who: Person, agent: String, tool: ToolName },
+    /// The newest audit rows, or those after a number.
+    AuditList { after: Option<u64>, limit: u32 },
+    /// Walks the chain.
+    AuditVerify {},
+    /// What follows on this stream is MCP, for the agent of this token.
+    Bridge { token: String },
+}
+
+/// A person's credential, as it crosses the socket.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Person {
+    /// The passphrase.
+    Passphrase(String),
+    /// A one-time code.
+    Code(String),
+}
+
+impl From<Person> for PersonCredential {
+    fn from(person: Person) -> Self {
+        match person {
+            Person::Passphrase(text) => Self::Passphrase(text),
+            Person::Code(text) => Self::Code(text),
+        }
+    }
+}
+
+/// On whose behalf something is done that only an agent does.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Actor {
+    /// The agent itself, by its token.
+    Token(String),
+    /// A person in the agent's place.
+    Person {
+        /// Id or name.
+        agent: String,
+        /// Who stands in.
+        who: Person,
+    },
+}
+
+/// A connection to make.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Connection {
+    /// Unique, kebab-case.
+    pub(crate) slug: String,
+    /// Vendor half of its tools.
+    pub(crate) vendor: String,
+    /// What a person calls it.
+    pub(crate) display_name: String,
+    /// First is primary.
+    pub(crate) hosts: Vec<Host>,
+    /// How the credential is placed.
+    pub(crate) scheme: Scheme,
+    /// Private ranges the person allows.
+    pub(crate) exceptions: Vec<Exception>,
+    /// PEM of its own authority.
+    pub(crate) ca_pem: Option<String>,
+    /// Agents it is for, by id or name; empty means all.
+    pub(crate) agents: Vec<String>,
+}
+
+/// What is answered.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Reply {
+    /// It was done.
+    Ok(Value),
+    /// It was not.
+    Error(Failure),
+}
+
+/// One line without its end; `None` at the end of the stream.
+async fn line<R: AsyncBufRead + Unpin>(
+    reader: &mut R,
+    cap: u64,
+) -> Result<Option<String>, Failure> {
+    let mut bytes = Vec::new();
+    let read = reader.take(cap).read_until(b'\n', &mut bytes).await;
+    let read = read.map_err(|error| {
+        Failure::new("server_gone", format!("the control socket broke: {error}"), "try again")
+    })?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if bytes.pop() != Some(b'\n') {
+        return Err(Failure::new(
+            "request_invalid",
+            format!("a line on the control socket did not end within {cap} bytes"),
+            "send less; a module may have 256 KiB",
+        ));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| {
+        Failure::new("request_invalid", "a line on the control socket is not UTF-8", "send UTF-8")
+    })
+}

@@ -1,0 +1,146 @@
+//! The data directory: mode 0700, owned by one process at a time through its
+//! lock file. This file makes it, locks it and names what is inside; what the
+//! files hold is the business of store, vault and control.
+
+use crate::failure::Failure;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The kernel's limit for a Unix socket's path, less the closing zero.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// A locked data directory. Dropping it gives the lock back.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if it is missing and takes its lock.
+    pub(crate) fn lock(path: &Path) -> Result<Self, Failure> {
+        if socket(path).as_os_str().len() > SOCKET_PATH_MAX {
+            return Err(Failure::new(
+                "data_dir_path_too_long",
+                format!("{} is too long for a Unix socket inside it", path.display()),
+                format!("choose a data directory whose control.sock fits {SOCKET_PATH_MAX} bytes"),
+            ));
+        }
+        make(path)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path.join("lock"))
+            .map_err(|error| unwritable(path, &error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Failure::new(
+                "data_dir_locked",
+                format!("another cambium already owns {}", path.display()),
+                "use the running server (`cambium status`), stop it, or pass another --data-dir",
+            )),
+            Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
+        }
+    }
+
+    /// The SQLite database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join("cambium.db")
+    }
+
+    /// The vault's master key, mode 0600.
+    pub(crate) fn vault_key(&self) -> PathBuf {
+        self.path.join("vault.key")
+    }
+
+    /// The control socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket(&self.path)
+    }
+
+    /// The directory itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes a first code that is of no more use.
+    pub(crate) fn remove_code(&self) {
+        let _ = std::fs::remove_file(code_file(&self.path));
+    }
+
+    /// Leaves the first one-time code where only this user can read it.
+    pub(crate) fn write_code(&self, code: &str) -> Result<PathBuf, Failure> {
+        let path = code_file(&self.path);
+        let _ = std::fs::remove_file(&path);
+        let mut file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| unwritable(&self.path, &error))?;
+        file.write_all(format!("{code}\n").as_bytes())
+            .map_err(|error| unwritable(&self.path, &error))?;
+        Ok(path)
+    }
+}
+
+/// The control socket of a data directory.
+pub(crate) fn socket(path: &Path) -> PathBuf {
+    path.join("control.sock")
+}
+
+/// Where the server leaves the first one-time code.
+pub(crate) fn code_file(path: &Path) -> PathBuf {
+    path.join("first-code")
+}
+
+fn make(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_dir() => Err(Failure::new(
+            "data_dir_unwritable",
+            format!("{} is not a directory", path.display()),
+            "pass a --data-dir that is a directory or does not exist yet",
+        )),
+        Ok(found) => private(path, &found),
+        Err(error) if error.kind() == ErrorKind::NotFound => DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| unwritable(path, &error)),
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+/// Refuses a directory others can enter or own: the vault's key is inside.
+fn private(path: &Path, found: &std::fs::Metadata) -> Result<(), Failure> {
+    let (mode, uid) = (found.permissions().mode() & 0o777, rustix::process::getuid().as_raw());
+    if mode & 0o077 == 0 && found.uid() == uid {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(if found.uid() == uid {
+        Failure::new(
+            "data_dir_open_to_others",
+            format!("{path} has mode {mode:03o}; others on this machine can enter it"),
+            format!("chmod 700 {path}"),
+        )
+    } else {
+        Failure::new(
+            "data_dir_open_to_others",
+            format!("{path} belongs to user {}, not to {uid}", found.uid()),
+            "run the server as the user who owns the directory, or pass another --data-dir",
+        )
+    })
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        "data_dir_unwritable",
+        format!("the data directory {} cannot be written: {error}", path.display()),
+        "make it writable for this user, or pass another --data-dir",
+    )
+}

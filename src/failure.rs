@@ -1,0 +1,112 @@
+//! How a command ends when it does not succeed: a stable code, one sentence,
+//! the next step. The codes of engine and proxy pass through as they are; this
+//! file holds the root's own, and the one mapping from code to exit code.
+
+use cambium_engine::EngineError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// The exit codes, as `cambium --help` prints them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Refused or failed: the code on stderr says why.
+    Failed = 1,
+    /// The configuration is wrong. (2 is clap's: the command line is wrong.)
+    Config = 3,
+    /// No server runs on the data directory, or it went away.
+    NoServer = 4,
+    /// A token or a person's credential is missing or wrong.
+    Credential = 5,
+    /// A person was asked and has not answered.
+    Waiting = 6,
+    /// The server cannot start: directory, lock, port, vault, sandbox.
+    CannotStart = 7,
+    /// What was verified is not as it should be.
+    Differs = 8,
+}
+
+/// The table of exit codes for `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  refused or failed; stderr says error[code], the reason and the next step
+  2  the command line is wrong
+  3  the configuration is wrong
+  4  no server runs on this data directory
+  5  a token or a person's credential is missing or wrong
+  6  a person was asked and has not answered
+  7  the server cannot start (data directory, lock, port, vault, sandbox)
+  8  verified, and not as it should be (audit verify, doctor, demo)";
+
+/// Why a command did not succeed, as it crosses the control socket too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failure {
+    /// Stable snake_case code.
+    pub(crate) code: String,
+    /// One sentence that names the value at fault.
+    pub(crate) message: String,
+    /// The next step.
+    pub(crate) next: String,
+    /// Whether the same command can succeed later without a change.
+    pub(crate) retryable: bool,
+    /// Diagnostics or failing paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<Value>,
+}
+
+impl Failure {
+    /// A failure that trying again does not mend.
+    pub(crate) fn new(code: &str, message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            next: next.into(),
+            retryable: false,
+            details: None,
+        }
+    }
+
+    /// The exit code that goes with the code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.code.as_str() {
+            "config_invalid" | "config_unknown_key" | "config_unreadable" => Exit::Config,
+            "no_server" | "server_gone" => Exit::NoServer,
+            "unauthenticated" | "person_required" | "token_missing" | "credential_missing"
+            | "too_many_attempts" => Exit::Credential,
+            "awaiting_approval" => Exit::Waiting,
+            "data_dir_unwritable"
+            | "data_dir_open_to_others"
+            | "data_dir_locked"
+            | "data_dir_path_too_long"
+            | "listen_in_use"
+            | "listen_refused"
+            | "vault_key"
+            | "store_unavailable"
+            | "sandbox_weak"
+            | "sandbox_unavailable" => Exit::CannotStart,
+            "audit_broken" | "demo_differs" | "layer_missing" => Exit::Differs,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let envelope = cambium_engine::Envelope::from(&error);
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            next: error.next(),
+            retryable: error.retryable(),
+            details: envelope.details,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}

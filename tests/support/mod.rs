@@ -1,0 +1,201 @@
+//! A temporary home for the binary under test: its commands run with a cleaned
+//! environment on a data directory of their own, and a server started here is
+//! killed when it is dropped.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// The passphrase of the person in these tests.
+pub const PASSPHRASE: &str = "correct horse battery";
+
+/// A directory that goes away with it.
+pub struct Home {
+    path: PathBuf,
+}
+
+/// What a command did.
+pub struct Ended {
+    /// Exit code.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// The code in `error[…]` or in the JSON error.
+    pub fn error(&self) -> String {
+        let json = self.stderr.lines().find_map(|line| {
+            let value: Value = serde_json::from_str(line).ok()?;
+            Some(value["error"]["code"].as_str()?.to_owned())
+        });
+        let text = self.stderr.split_once("error[").and_then(|(_, rest)| rest.split_once(']'));
+        json.or_else(|| text.map(|(code, _)| code.to_owned())).unwrap_or_default()
+    }
+
+    /// The JSON on standard output; the command must have succeeded.
+    pub fn ok(self) -> Value {
+        assert_eq!(self.code, 0, "stdout {}\nstderr {}", self.stdout, self.stderr);
+        if self.stdout.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&self.stdout).unwrap()
+        }
+    }
+}
+
+impl Home {
+    /// An empty home with a person's passphrase file.
+    pub fn new() -> Self {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).unwrap();
+        let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = std::env::temp_dir().join(format!("cambium-test-{name}"));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        let home = Self { path };
+        home.write("passphrase", PASSPHRASE);
+        home.write("config.toml", "");
+        home
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The data directory in it.
+    pub fn data_dir(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// A private file in it.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path.join(name);
+        let mut options = std::fs::OpenOptions::new();
+        let mut file =
+            options.create(true).truncate(true).write(true).mode(0o600).open(&path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        path
+    }
+
+    /// The binary with a cleaned environment, nothing of this home named yet.
+    pub fn bare(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cambium"));
+        command.env_clear().env("HOME", &self.path).stdin(Stdio::null());
+        command
+    }
+
+    /// The binary on this home, answering in JSON.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bare();
+        command
+            .arg("--config")
+            .arg(self.path.join("config.toml"))
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .arg("--json")
+            .args(arguments)
+            .env("CAMBIUM_PASSPHRASE_FILE", self.path.join("passphrase"));
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        ended(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs a command to its end with something on stdin.
+    pub fn run_with(&self, arguments: &[&str], stdin: &str) -> Ended {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that does not read its stdin closes it early.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        ended(child.wait_with_output().unwrap())
+    }
+
+    /// Runs a command as an agent.
+    pub fn run_as(&self, token: &str, arguments: &[&str]) -> Ended {
+        ended(self.command(arguments).env("CAMBIUM_TOKEN", token).output().unwrap())
+    }
+
+    /// Sets the passphrase and starts a server.
+    pub fn set_up(&self) -> Server {
+        self.run(&["setup", "--no-config"]).ok();
+        self.serve()
+    }
+
+    /// Starts a server and waits until it is ready.
+    pub fn serve(&self) -> Server {
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path.join("server.log"))
+            .unwrap();
+        let mut child = self
+            .command(&["serve", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
+        let url = ready["url"].as_str().unwrap_or_else(|| panic!("not ready: {}", self.log()));
+        Server { url: url.to_owned(), child }
+    }
+
+    /// What the servers of this home logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path.join("server.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A running server; killed when dropped.
+pub struct Server {
+    /// `http://127.0.0.1:PORT`.
+    pub url: String,
+    child: Child,
+}
+
+impl Server {
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and the exit code.
+    pub fn stop(mut self) -> i32 {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::Term).unwrap();
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads how a command ended.
+pub fn ended(output: Output) -> Ended {
+    Ended {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
