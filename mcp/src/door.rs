@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::any;
 use cambium_engine::{Caller, Engine, EngineError, Envelope};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,13 @@ async fn enter(State(door): State<Arc<Door>>, mut request: Request) -> Response 
     // the token has been used; nothing behind the door needs to see it
     request.headers_mut().remove(AUTHORIZATION);
     request.extensions_mut().insert(caller.clone());
-    as_caller(caller, door.service.handle(request)).await.map(Body::new)
+    let ends = request.method() == Method::DELETE;
+    let mut response = as_caller(caller, door.service.handle(request)).await.map(Body::new);
+    // the library answers 202, which some clients report as a failure to end
+    if ends && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 impl Door {

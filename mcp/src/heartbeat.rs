@@ -15,7 +15,7 @@ const BEAT: Duration = Duration::from_secs(10);
 pub(crate) async fn beat(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Infallible {
     let Some(token) = token else { return std::future::pending().await };
     let mut ticks = interval_at(Instant::now() + BEAT, BEAT);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut beats = 0_u32;
     loop {
         ticks.tick().await;

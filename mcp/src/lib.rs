@@ -10,6 +10,8 @@ mod arguments;
 mod dispatch;
 mod door;
 mod error;
+#[cfg(test)]
+mod golden;
 mod handler;
 mod heartbeat;
 mod instructions;
