@@ -1,5 +1,7 @@
 //! Support for the sandbox tests.
 
 pub mod bench;
+pub mod measure;
 pub mod memory;
+pub mod rig;
 pub mod vendor;

@@ -4,12 +4,12 @@
 (function () {
 const { core, primordials } = __bootstrap;
 const {
+  FunctionPrototype,
   globalThis,
   JSONParse,
   JSONStringify,
   ObjectDefineProperty,
   ObjectFreeze,
-  Promise,
   PromisePrototype,
   ReflectApply,
   ReflectDeleteProperty,
@@ -175,15 +175,19 @@ ObjectDefineProperty(globalThis.Math, "random", {
   configurable: true,
 });
 
-// `await` and `then` of the glue look these two up; a module must not stand in
-// between.
-ObjectDefineProperty(PromisePrototype, "constructor", {
-  __proto__: null,
-  value: Promise,
-  writable: false,
-  enumerable: false,
-  configurable: false,
-});
+// What the glue and deno_core's own scripts look up while a module runs, where
+// a module must not stand in between: `await` reads a promise's constructor,
+// and an asynchronous operation is called by its `call`, which would hand the
+// operation itself to whoever replaced that.
+for (const [holder, name] of [[PromisePrototype, "constructor"], [FunctionPrototype, "call"]]) {
+  ObjectDefineProperty(holder, name, {
+    __proto__: null,
+    value: holder[name],
+    writable: false,
+    enumerable: false,
+    configurable: false,
+  });
+}
 
 // Calls the tool: its own promise comes back, untouched.
 function call(tool, input, slug, vendor, displayName, proxyBase) {

@@ -57,6 +57,7 @@ pub const ALLOWED_OPS: &[&str] = &[
     "op_is_promise",
     "op_is_proxy",
     "op_is_set",
+    "op_is_shared_array_buffer",
     "op_is_typed_array",
     "op_run_microtasks",
     "op_structured_clone",

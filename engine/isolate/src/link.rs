@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use cambium_jail::frames::fetch::{
-    CHUNK_MAX, FetchFault, FetchFrame, RequestHead, ResponseHead, WINDOW,
+    CHUNK_MAX, FetchFault, FetchFrame, HEAD_MAX, HEADERS_MAX, RequestHead, ResponseHead, WINDOW,
 };
 use cambium_jail::frames::streams::STREAMS_MAX;
 use std::cell::{Cell, RefCell};
@@ -14,6 +14,10 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Largest request body that travels, bytes; the session's own limit is this.
+const BODY_MAX: usize = 10 * 1024 * 1024;
+/// Longest path and query that travel, bytes; the session's limits are lower.
+const TARGET_MAX: usize = 32 * 1024;
 /// Bytes of a line beyond which nothing of it is kept, whatever the cap.
 const LINE_MAX: usize = 64 * 1024;
 
@@ -70,7 +74,9 @@ impl Link {
     }
 
     /// Queues a request; at most [`STREAMS_MAX`] are open at a time.
+    /// What could not travel is refused here, in the words of the proxy.
     pub(crate) fn request(&self, head: RequestHead, body: Bytes) -> u32 {
+        let refusal = unfit(&head, &body);
         let mut state = self.state.borrow_mut();
         state.last += 1;
         let id = state.last;
@@ -84,6 +90,11 @@ impl Link {
             end: None,
             arrived: Rc::new(Notify::new()),
         };
+        if let Some(fault) = refusal {
+            let exchange = Exchange { end: Some(Err(fault)), body: Bytes::new(), ..exchange };
+            state.exchanges.insert(id, exchange);
+            return id;
+        }
         state.exchanges.insert(id, exchange);
         state.waiting.push_back(id);
         state.open_waiting();
@@ -272,6 +283,26 @@ impl State {
         if exchange.body.is_empty() {
             self.out.push_back((stream, FetchFrame::RequestEnd));
         }
+    }
+}
+
+/// Why a request fits no frame, if it does not.
+fn unfit(head: &RequestHead, body: &Bytes) -> Option<FetchFault> {
+    let fault = |code: &str, message: &str| {
+        Some(FetchFault { code: code.to_owned(), message: message.to_owned() })
+    };
+    if body.len() > BODY_MAX {
+        return fault("body_too_large", "the request body is over 10 MiB");
+    }
+    if head.target.len() > TARGET_MAX {
+        return fault("path_too_long", "path and query are too long");
+    }
+    if head.headers.len() > HEADERS_MAX {
+        return fault("header_refused", "there are too many headers");
+    }
+    match serde_json::to_vec(head) {
+        Ok(bytes) if bytes.len() <= HEAD_MAX => None,
+        Ok(_) | Err(_) => fault("header_refused", "method, path and headers are too large"),
     }
 }
 

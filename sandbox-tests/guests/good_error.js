@@ -1,0 +1,6 @@
+async function inner() {
+  throw new RangeError("too far");
+}
+export default async function () {
+  await inner();
+}

@@ -1,0 +1,3 @@
+export default async function (ctx) {
+  return await ctx.fetch("/orders");
+}

@@ -1,0 +1,4 @@
+export * from "ext:core/mod.js";
+export default async function () {
+  return ["loaded"];
+}

@@ -1,0 +1,3 @@
+export default async function () {
+  throw Object.defineProperty(new Error("x"), "message", { get() { for (;;); } });
+}

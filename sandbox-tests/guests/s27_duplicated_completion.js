@@ -1,0 +1,7 @@
+export default function () {
+  return new Promise((resolve) => {
+    resolve("first");
+    resolve("second");
+    setTimeout(() => { for (;;); }, 0);
+  });
+}

@@ -1,0 +1,3 @@
+export default async function () {
+  for (;;) { try { for (;;); } finally { continue; } }
+}

@@ -1,0 +1,4 @@
+await new Promise(() => {});
+export default async function () {
+  return "never";
+}

@@ -1,0 +1,3 @@
+await Promise.resolve();
+throw new Error("at the top");
+export default async function () {}

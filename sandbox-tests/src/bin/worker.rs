@@ -1,0 +1,9 @@
+//! The binary that the sandbox tests start workers from: nothing but the
+//! hidden roles of the product's own binary. Started by hand it prints what a
+//! call costs on this machine.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cambium_isolate::role_main(&[]).unwrap_or_else(cambium_sandbox_tests::measure::print)
+}

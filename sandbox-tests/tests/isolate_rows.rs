@@ -1,0 +1,290 @@
+//! The isolate's attack rows and what a tool can count on, each a guest file
+//! with a test of the same name. A guest without a test, or the reverse, fails.
+#![allow(clippy::unwrap_used)]
+
+use cambium_engine::{Outcome, RunLimits, ToolResult, check_module};
+use cambium_sandbox_tests::rig::{Rig, guests, source, thrown, value};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const WORKER: &str = env!("CARGO_BIN_EXE_worker");
+/// What a bomb may take beyond its limit.
+const SLACK: Duration = Duration::from_millis(250);
+
+macro_rules! guests {
+    ($($guest:ident => $check:expr;)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $guest() {
+            let rig = Rig::start(WORKER).await;
+            let check = $check;
+            check(&rig, stringify!($guest)).await;
+            rig.sandbox.shutdown().await;
+        })*
+
+        #[test]
+        fn every_guest_has_a_test_and_every_test_its_guest() {
+            let mut tested = vec![$(stringify!($guest).to_owned()),*];
+            let mut found: Vec<String> = std::fs::read_dir(guests())
+                .unwrap()
+                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+                .collect();
+            tested.sort();
+            found.sort();
+            assert_eq!(tested, found);
+        }
+    };
+}
+
+guests! {
+    s01_constructor_chain => finds_nothing;
+    s02_eval => finds_nothing;
+    s03_function_constructors => finds_nothing;
+    s04_hidden_constructors => finds_nothing;
+    s05_timers_with_a_string => finds_nothing;
+    s06_probe_globals => finds_nothing;
+    s08_op_leak => finds_nothing;
+    s09_static_import_of_the_runtime => refused_and_never_loaded;
+    s10_static_import_of_a_lazy_module => refused_and_never_loaded;
+    s11_dynamic_import => async |rig: &Rig, guest: &str| {
+        assert!(!check_module(&source(guest)).ok);
+        finds_nothing(rig, guest).await;
+    };
+    s12_import_attributes => refused_and_never_loaded;
+    s14_re_export => refused_and_never_loaded;
+    s16_call_site_harvest => finds_nothing;
+    s17_hostile_stack_parts => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        let (message, stack) = thrown(&report);
+        assert!(message.len() < 100 && !stack.contains("inner"), "{message} {stack}");
+    };
+    s19_stack_overflow_in_the_glue => finds_nothing;
+    s20_odd_throws => async |rig: &Rig, guest: &str| {
+        for kind in ["nothing", "bare", "proxy", "revoked", "symbol", "fn", "frozen", "cyclic",
+            "deep", "many", "long", "bigint"] {
+            let report = rig.run(guest, &format!(r#"{{"kind":"{kind}"}}"#)).await;
+            let (message, stack) = thrown(&report);
+            assert!(!message.is_empty() && message.len() <= 16_384, "{kind}: {}", message.len());
+            assert!(stack.len() <= 32_768, "{kind}: {}", stack.len());
+        }
+    };
+    s21_looping_getter_in_an_error => runs_out_of_time;
+    s22_rejection_flood => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        assert_eq!(thrown(&report).0, "Error: r0");
+    };
+    s23_looping_to_json => runs_out_of_time;
+    s25_result_kinds => result_kinds;
+    s26_huge_result_and_log => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        assert_eq!(report.outcome, Outcome::OutputLimit);
+        let kept: usize = report.logs.iter().map(String::len).sum();
+        assert!(kept <= RunLimits::default().log_bytes, "{kept}");
+        assert!(kept > 32 * 1024, "{kept}");
+        assert!(report.logs_dropped > 1_000_000, "{}", report.logs_dropped);
+    };
+    s27_duplicated_completion => async |rig: &Rig, guest: &str| {
+        assert_eq!(value(&rig.run(guest, "{}").await), "\"first\"");
+    };
+    s28_prototype_pollution => async |rig: &Rig, guest: &str| {
+        assert_eq!(value(&rig.run(guest, "{}").await), "[200,200]");
+        for heard in rig.bench.vendor.heard() {
+            assert!(heard.line().starts_with("GET /"), "{}", heard.head);
+            assert!(!heard.head.contains("polluted") && heard.body.is_empty(), "{}", heard.head);
+        }
+        assert_eq!(rig.bench.vendor.heard().len(), 2);
+    };
+    s30_array_and_object_setters => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        let text = value(&report);
+        assert!(text.starts_with("\"200 true"), "{text}");
+        assert_eq!(rig.bench.vendor.heard()[0].line(), "GET /quiet?a=1 HTTP/1.1");
+    };
+    s31_overridden_builtins => async |rig: &Rig, guest: &str| {
+        assert_eq!(value(&rig.run(guest, "{}").await), "200");
+        assert_eq!(rig.bench.vendor.heard()[0].line(), "GET /built-ins HTTP/1.1");
+    };
+    s32_has_instance => async |rig: &Rig, guest: &str| {
+        assert_eq!(value(&rig.run(guest, "{}").await), "200");
+    };
+    s33_getter_in_init => async |rig: &Rig, guest: &str| {
+        finds_nothing(rig, guest).await;
+        assert!(rig.bench.vendor.heard().is_empty());
+    };
+    s35_path_escapes => async |rig: &Rig, guest: &str| {
+        finds_nothing(rig, guest).await;
+        assert!(rig.bench.vendor.heard().is_empty());
+    };
+    s37_method_tricks => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        assert!(
+            matches!(report.outcome, Outcome::PolicyDenied) || value(&report) == "[]",
+            "{report:?}"
+        );
+        assert!(rig.bench.vendor.heard().is_empty());
+    };
+    s39_fetch_after_return => async |rig: &Rig, guest: &str| {
+        let session = rig.reads();
+        let report =
+            rig.run_source(&source(guest), "{}", RunLimits::default(), session.clone()).await;
+        assert_eq!(value(&report), "\"returned\"");
+        let late = cambium_sandbox_tests::bench::request("GET", "/late");
+        assert_eq!(session.send(late).await.unwrap_err().code(), "run_closed");
+        assert!(rig.bench.vendor.heard().is_empty());
+    };
+    s40_fetch_flood => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        assert_eq!(value(&report), r#"{"answered":16,"refused":284}"#);
+        assert_eq!(rig.bench.vendor.heard().len(), 16);
+    };
+    s43_cross_run_state => async |rig: &Rig, guest: &str| {
+        finds_nothing(rig, guest).await;
+        finds_nothing(rig, guest).await;
+    };
+    s44_shared_objects => finds_nothing;
+    s47_buffer_detached_while_sent => async |rig: &Rig, guest: &str| {
+        let session = rig.dry();
+        let report =
+            rig.run_source(&source(guest), "{}", RunLimits::default(), session.clone()).await;
+        assert_eq!(value(&report), "202");
+        let shown = format!("{:?}", session.report());
+        assert!(shown.contains("abcd") && !shown.contains("xxxx"), "{shown}");
+    };
+    s59_big_number_text => runs_out_of_time;
+    s61_finally_swallows_the_end => runs_out_of_time;
+    s62_generator_return_trap => runs_out_of_time;
+    s63_top_level_await_never_settles => async |rig: &Rig, guest: &str| {
+        assert_eq!(rig.run(guest, "{}").await.outcome, Outcome::NeverSettled);
+    };
+    s63_top_level_loop => runs_out_of_time;
+    s63_top_level_throw => async |rig: &Rig, guest: &str| {
+        assert_eq!(thrown(&rig.run(guest, "{}").await).0, "Error: at the top");
+    };
+    s64_export_shapes => async |rig: &Rig, guest: &str| {
+        assert_eq!(value(&rig.run(guest, "{}").await), "\"called\"");
+    };
+    s64_no_default => async |rig: &Rig, guest: &str| {
+        assert!(!check_module(&source(guest)).ok);
+        let report = rig.run(guest, "{}").await;
+        assert!(thrown(&report).0.contains("default export"));
+    };
+    s65_hostile_input => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, r#"{"__proto__":{"polluted":1}}"#).await;
+        assert_eq!(value(&report), r#"{"own":true,"polluted":null,"plain":true}"#);
+    };
+    bomb_loop => runs_out_of_time;
+    bomb_includes => runs_out_of_time;
+    bomb_heap => runs_out_of_memory;
+    bomb_buffers => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        // A failed allocation is an error of the module's own, or its end.
+        match &report.outcome {
+            Outcome::MemoryLimit | Outcome::Crashed { .. } => {}
+            _ => assert!(thrown(&report).0.contains("allocation"), "{report:?}"),
+        }
+        rig.still_works().await;
+    };
+    bomb_fill => runs_out_of_memory;
+    bomb_microtasks => runs_out_of_time;
+    good_fetch => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, r#"{"id":"A 1"}"#).await;
+        let expected = r#"{"status":200,"ok":true,"type":"application/json"}"#;
+        assert_eq!(value(&report), expected);
+        assert_eq!(report.logs, [r#"read { id: "A 1" } true"#]);
+        let line = "GET /orders/A%201?expand=lines&expand=customer HTTP/1.1";
+        assert_eq!(rig.bench.vendor.heard()[0].line(), line);
+        assert!(report.times.run_us > 0 && report.times.max_rss > 0);
+    };
+    good_response => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        let Outcome::Ok(ToolResult::Response { status, content_type, body }) = report.outcome
+        else {
+            panic!("{report:?}");
+        };
+        assert_eq!((status, content_type.as_str()), (200, "application/json"));
+        assert_eq!(&body[..], b"{\"ok\":true}");
+    };
+    good_no_fetch => async |rig: &Rig, _: &str| rig.still_works().await;
+    good_error => async |rig: &Rig, guest: &str| {
+        let report = rig.run(guest, "{}").await;
+        let (message, stack) = thrown(&report);
+        assert_eq!(message, "RangeError: too far");
+        assert!(stack.starts_with("at inner (tool:acme__tool:2:"), "{stack}");
+    };
+    good_platform => async |rig: &Rig, guest: &str| {
+        // An SDK's fetch counts as a write, so this is a dry run.
+        let limits = RunLimits::default();
+        let report = rig.run_source(&source(guest), "{}", limits, rig.dry()).await;
+        assert_eq!(value(&report), "[]");
+    };
+    random_sources => async |rig: &Rig, guest: &str| {
+        let first = rig.run(guest, "{}").await;
+        let second = rig.run(guest, "{}").await;
+        let parse = |text: &str| serde_json::from_str::<Vec<Value>>(text).unwrap();
+        for (one, other) in parse(value(&first)).iter().zip(parse(value(&second))) {
+            assert_ne!(*one, other);
+        }
+    };
+}
+
+async fn finds_nothing(rig: &Rig, guest: &str) {
+    let report = rig.run(guest, "{}").await;
+    assert_eq!(value(&report), "[]", "logs {:?}", report.logs);
+}
+
+/// The check refuses it, and so does the loader when the check is passed by.
+async fn refused_and_never_loaded(rig: &Rig, guest: &str) {
+    assert!(!check_module(&source(guest)).ok);
+    let report = rig.run(guest, "{}").await;
+    let (message, _) = thrown(&report);
+    assert!(message.contains("cannot import"), "{message}");
+}
+
+fn short() -> RunLimits {
+    RunLimits {
+        wall: Duration::from_millis(700),
+        cpu: Duration::from_millis(300),
+        ..RunLimits::default()
+    }
+}
+
+async fn runs_out_of_time(rig: &Rig, guest: &str) {
+    // The zygote is up before the clock starts.
+    rig.still_works().await;
+    let began = Instant::now();
+    let report = rig.run_source(&source(guest), "{}", short(), rig.reads()).await;
+    let took = began.elapsed();
+    assert!(matches!(report.outcome, Outcome::CpuLimit | Outcome::Timeout), "{:?}", report.outcome);
+    assert!(took < short().wall + SLACK, "{took:?}");
+    rig.still_works().await;
+}
+
+async fn runs_out_of_memory(rig: &Rig, guest: &str) {
+    rig.still_works().await;
+    let limits = RunLimits::default();
+    let report = rig.run_source(&source(guest), "{}", limits, rig.reads()).await;
+    assert_eq!(report.outcome, Outcome::MemoryLimit, "{report:?}");
+    assert!(report.times.max_rss < limits.data_bytes as u64 + 64 * 1024 * 1024, "{report:?}");
+    rig.still_works().await;
+}
+
+async fn result_kinds(rig: &Rig, guest: &str) {
+    for (kind, expected) in [
+        ("nothing", "null"),
+        ("nan", "null"),
+        ("minus", "0"),
+        ("date", "\"1970-01-01T00:00:00.000Z\""),
+        ("map", "{}"),
+        ("surrogate", "\"a\\ufffdb\""),
+        ("proto", r#"{"__proto__":{"x":1},"y":2}"#),
+    ] {
+        let report = rig.run(guest, &format!(r#"{{"kind":"{kind}"}}"#)).await;
+        assert_eq!(value(&report), expected, "{kind}");
+    }
+    for kind in ["bigint", "symbol", "fn", "cyclic", "deep", "nested"] {
+        let report = rig.run(guest, &format!(r#"{{"kind":"{kind}"}}"#)).await;
+        assert!(!thrown(&report).0.is_empty(), "{kind}");
+    }
+    let limits = short();
+    let report = rig.run_source(&source(guest), r#"{"kind":"proxy"}"#, limits, rig.reads()).await;
+    assert!(!matches!(report.outcome, Outcome::Ok(_)), "{report:?}");
+}
