@@ -21,6 +21,9 @@ const TARGET_MAX: usize = 32 * 1024;
 /// Bytes of a line beyond which nothing of it is kept, whatever the cap.
 const LINE_MAX: usize = 64 * 1024;
 
+/// Hands a line and a count of dropped bytes to the parent.
+pub(crate) type Say = Box<dyn Fn(&str, u64)>;
+
 /// One run's requests, lines and failure.
 pub(crate) struct Link {
     started: Instant,
@@ -29,7 +32,7 @@ pub(crate) struct Link {
     out: Notify,
     log_left: Cell<usize>,
     failed: RefCell<Option<(String, String)>>,
-    say: Box<dyn Fn(&str, u64)>,
+    say: Say,
     unsaid: Cell<u64>,
 }
 
@@ -57,7 +60,7 @@ struct Exchange {
 impl Link {
     /// `say` hands a console line and the bytes dropped before it to the
     /// parent at once, so that the lines of a run that is killed are kept.
-    pub(crate) fn new(log_bytes: usize, say: Box<dyn Fn(&str, u64)>) -> Self {
+    pub(crate) fn new(log_bytes: usize, say: Say) -> Self {
         Self {
             started: Instant::now(),
             state: RefCell::default(),
