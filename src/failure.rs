@@ -53,7 +53,7 @@ pub(crate) struct Failure {
     pub(crate) retryable: bool,
     /// Diagnostics or failing paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -100,7 +100,7 @@ impl From<EngineError> for Failure {
             message: error.to_string(),
             next: error.next(),
             retryable: error.retryable(),
-            details: envelope.details,
+            details: envelope.details.map(Box::new),
         }
     }
 }

@@ -30,6 +30,7 @@ struct Acknowledged {
     versions: Vec<(String, u64, String)>,
     promoted: BTreeSet<(String, String)>,
     decided: Vec<(String, String)>,
+    ordered: Vec<String>,
     audit_rows: u64,
 }
 
@@ -60,10 +61,14 @@ fn b096_a_kill_at_any_moment_loses_nothing_acknowledged_and_sends_nothing_twice(
         verify(&home, &acknowledged.lock().unwrap(), round);
     }
     let seen = acknowledged.lock().unwrap();
-    assert!(seen.audit_rows > 0 && !seen.versions.is_empty(), "the kills left no time for work");
+    assert!(seen.audit_rows > 0 && !seen.decided.is_empty(), "the kills left no time for work");
     let mut orders = BTreeSet::new();
     for post in vendor.received().iter().filter(|request| request.method == "POST") {
         assert!(orders.insert(post.body.clone()), "sent twice: {}", post.body);
+    }
+    for name in &seen.ordered {
+        let received = orders.iter().any(|body| body.contains(&format!("\"{name}\"")));
+        assert!(received, "{name} was answered as ordered and never was");
     }
     assert_eq!(server.stop(), 0);
     runtime.block_on(vendor.close());
@@ -140,6 +145,7 @@ fn work(round: u32, home: &Arc<Home>, token: &str, seen: &Mutex<Acknowledged>, s
         if answered.is_none() {
             return;
         }
+        seen.lock().unwrap().ordered.push(name);
         let Some(verified) = told(home.run(&["audit", "verify"])) else { return };
         seen.lock().unwrap().audit_rows = verified["rows"].as_u64().unwrap();
     }

@@ -72,7 +72,7 @@ impl Args {
                 },
                 "correct the module and check it again",
             );
-            failure.details = Some(json!(report.diagnostics));
+            failure.details = Some(Box::new(json!(report.diagnostics)));
             failure
         });
         Ok(said)

@@ -27,7 +27,7 @@ pub(crate) struct PersonArgs {
 
 impl PersonArgs {
     /// Whether the passphrase is on stdin.
-    pub(crate) fn from_stdin(&self) -> bool {
+    pub(crate) fn on_stdin(&self) -> bool {
         self.passphrase_stdin
     }
 

@@ -75,7 +75,7 @@ fn told(envelope: Value) -> Said {
                 envelope["next"].as_str().unwrap_or_default(),
             );
             failure.retryable = envelope["retryable"] == true;
-            failure.details = envelope.get("details").cloned();
+            failure.details = envelope.get("details").cloned().map(Box::new);
             Some(failure)
         }
         Some("awaiting_approval") => Some(Failure::new(

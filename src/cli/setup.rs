@@ -79,7 +79,7 @@ impl Args {
     }
 
     fn person_stdin(&self) -> bool {
-        !self.change && self.person.from_stdin()
+        !self.change && self.person.on_stdin()
     }
 }
 

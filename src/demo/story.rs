@@ -154,7 +154,7 @@ pub(crate) async fn tell(teller: &Teller, keep: bool) -> Result<Value, Differs> 
         format!("{sent:?}"),
     )?;
 
-    teller.step("9. The credential: used three times, seen by nobody");
+    teller.step("9. The credential: used twice, seen by nobody");
     expect(
         !all(&[&read, &preview, &written]).contains(&secret),
         "the credential came through",

@@ -10,26 +10,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// The passphrase of the person in these tests.
-pub const PASSPHRASE: &str = "correct horse battery";
+pub(crate) const PASSPHRASE: &str = "correct horse battery";
 
 /// A directory that goes away with it.
-pub struct Home {
+pub(crate) struct Home {
     path: PathBuf,
 }
 
 /// What a command did.
-pub struct Ended {
+pub(crate) struct Ended {
     /// Exit code.
-    pub code: i32,
+    pub(crate) code: i32,
     /// Standard output.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// Standard error.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
     /// The code in `error[…]` or in the JSON error.
-    pub fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         let json = self.stderr.lines().find_map(|line| {
             let value: Value = serde_json::from_str(line).ok()?;
             Some(value["error"]["code"].as_str()?.to_owned())
@@ -39,7 +39,7 @@ impl Ended {
     }
 
     /// The JSON on standard output; the command must have succeeded.
-    pub fn ok(self) -> Value {
+    pub(crate) fn ok(self) -> Value {
         assert_eq!(self.code, 0, "stdout {}\nstderr {}", self.stdout, self.stderr);
         if self.stdout.is_empty() {
             Value::Null
@@ -51,7 +51,7 @@ impl Ended {
 
 impl Home {
     /// An empty home with a person's passphrase file.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut random = [0; 8];
         getrandom::fill(&mut random).unwrap();
         let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -64,17 +64,17 @@ impl Home {
     }
 
     /// The directory.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The data directory in it.
-    pub fn data_dir(&self) -> PathBuf {
+    pub(crate) fn data_dir(&self) -> PathBuf {
         self.path.join("data")
     }
 
     /// A private file in it.
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path.join(name);
         let mut options = std::fs::OpenOptions::new();
         let mut file =
@@ -84,14 +84,14 @@ impl Home {
     }
 
     /// The binary with a cleaned environment, nothing of this home named yet.
-    pub fn bare(&self) -> Command {
+    pub(crate) fn bare(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cambium"));
         command.env_clear().env("HOME", &self.path).stdin(Stdio::null());
         command
     }
 
     /// The binary on this home, answering in JSON.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.bare();
         command
             .arg("--config")
@@ -105,12 +105,12 @@ impl Home {
     }
 
     /// Runs a command to its end.
-    pub fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         ended(self.command(arguments).output().unwrap())
     }
 
     /// Runs a command to its end with something on stdin.
-    pub fn run_with(&self, arguments: &[&str], stdin: &str) -> Ended {
+    pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str) -> Ended {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -120,18 +120,18 @@ impl Home {
     }
 
     /// Runs a command as an agent.
-    pub fn run_as(&self, token: &str, arguments: &[&str]) -> Ended {
+    pub(crate) fn run_as(&self, token: &str, arguments: &[&str]) -> Ended {
         ended(self.command(arguments).env("CAMBIUM_TOKEN", token).output().unwrap())
     }
 
     /// Sets the passphrase and starts a server.
-    pub fn set_up(&self) -> Server {
+    pub(crate) fn set_up(&self) -> Server {
         self.run(&["setup", "--no-config"]).ok();
         self.serve()
     }
 
     /// Starts a server and waits until it is ready.
-    pub fn serve(&self) -> Server {
+    pub(crate) fn serve(&self) -> Server {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -151,7 +151,7 @@ impl Home {
     }
 
     /// What the servers of this home logged.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.path.join("server.log")).unwrap_or_default()
     }
 }
@@ -163,21 +163,21 @@ impl Drop for Home {
 }
 
 /// A running server; killed when dropped.
-pub struct Server {
+pub(crate) struct Server {
     /// `http://127.0.0.1:PORT`.
-    pub url: String,
+    pub(crate) url: String,
     child: Child,
 }
 
 impl Server {
     /// SIGKILL, and waits until it is gone.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// SIGTERM, and the exit code.
-    pub fn stop(mut self) -> i32 {
+    pub(crate) fn stop(mut self) -> i32 {
         let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::Term).unwrap();
         self.child.wait().unwrap().code().unwrap_or(-1)
@@ -192,7 +192,7 @@ impl Drop for Server {
 }
 
 /// Reads how a command ended.
-pub fn ended(output: Output) -> Ended {
+pub(crate) fn ended(output: Output) -> Ended {
     Ended {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
