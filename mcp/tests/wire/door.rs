@@ -57,9 +57,9 @@ async fn host_and_origin_must_be_exactly_ours() {
         let status = initialize().with("origin", origin).status(&router).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{origin}");
     }
-    let beside = initialize().from_our_page().also("origin", "http://evil.example");
+    let beside = initialize().on_our_page().also("origin", "http://evil.example");
     assert_eq!(beside.status(&router).await, StatusCode::FORBIDDEN);
-    assert_eq!(initialize().from_our_page().status(&router).await, StatusCode::OK);
+    assert_eq!(initialize().on_our_page().status(&router).await, StatusCode::OK);
     assert_eq!(initialize().status(&router).await, StatusCode::OK);
     world.close().await;
 }

@@ -66,7 +66,7 @@ impl Raw {
         self
     }
 
-    pub(crate) fn from_our_page(self) -> Self {
+    pub(crate) fn on_our_page(self) -> Self {
         self.with("origin", ORIGIN)
     }
 
