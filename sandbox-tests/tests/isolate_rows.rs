@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use cambium_engine::{Outcome, RunLimits, ToolResult, check_module};
+use cambium_sandbox_tests::bench::Setup;
 use cambium_sandbox_tests::rig::{Rig, guests, source, thrown, value};
+use cambium_sandbox_tests::vendor::answer;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -193,6 +195,18 @@ guests! {
         let line = "GET /orders/A%201?expand=lines&expand=customer HTTP/1.1";
         assert_eq!(rig.bench.vendor.heard()[0].line(), line);
         assert!(report.times.run_us > 0 && report.times.max_rss > 0);
+    };
+    good_large_reply => async |_: &Rig, guest: &str| {
+        let body = vec![b'x'; 3 * 1024 * 1024];
+        let setup = Setup::answering(move |_| answer("200 OK", "content-type: text/plain\r\n", &body));
+        let rig = Rig::with(WORKER, true, setup).await;
+        // Credit for one piece comes back while later ones are still on their
+        // way: a miscount kills the worker now and then, so it is tried often.
+        for _ in 0..10 {
+            let report = rig.run(guest, "{}").await;
+            assert_eq!(value(&report), "[3145728,3145728]");
+        }
+        rig.sandbox.shutdown().await;
     };
     good_response => async |rig: &Rig, guest: &str| {
         let report = rig.run(guest, "{}").await;

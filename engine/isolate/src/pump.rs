@@ -12,7 +12,7 @@ use cambium_jail::frames::streams::{Event, Streams};
 use cambium_jail::frames::{FrameError, FrameReader, FrameWriter};
 use cambium_proxy::{OutboundRequest, Refusal, Reply, Session};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Semaphore, mpsc};
@@ -81,7 +81,9 @@ async fn read(
     session: Arc<Session>,
     out: mpsc::Sender<(u32, FetchFrame)>,
 ) -> PumpEnd {
-    let mut streams = Streams::default();
+    // Shared with the tasks that send replies: what they send is charged before
+    // the worker can give credit for it.
+    let streams = Arc::new(Mutex::new(Streams::default()));
     let mut open: BTreeMap<u32, Open> = BTreeMap::new();
     let mut tasks: JoinSet<(u32, FetchFrame)> = JoinSet::new();
     let mut requests = 0;
@@ -92,7 +94,7 @@ async fn read(
                 // Closed before the worker is told, so that its next request
                 // never finds the stream still counted.
                 if let Ok((stream, last)) = done {
-                    streams.close(stream);
+                    lock(&streams).close(stream);
                     open.remove(&stream);
                     if out.send((stream, last)).await.is_err() {
                         return PumpEnd::Closed;
@@ -103,7 +105,7 @@ async fn read(
         };
         let step = match frame {
             Ok(Some(frame)) => FetchFrame::parse(frame)
-                .and_then(|(stream, frame)| Ok((stream, streams.accept(stream, frame)?))),
+                .and_then(|(stream, frame)| Ok((stream, lock(&streams).accept(stream, frame)?))),
             Ok(None) => return PumpEnd::Closed,
             Err(error) => Err(error),
         };
@@ -128,7 +130,7 @@ async fn read(
                     },
                 );
                 if !body_follows {
-                    start(stream, &mut open, &mut tasks, &session, &out);
+                    start(stream, &mut open, &mut tasks, &session, &streams, &out);
                 }
             }
             Event::Chunk(chunk) => {
@@ -138,12 +140,12 @@ async fn read(
                 }
                 request.body.extend_from_slice(&chunk);
                 let size = u32::try_from(chunk.len()).unwrap_or(0);
-                streams.gave_credit(stream, size);
+                lock(&streams).gave_credit(stream, size);
                 if out.send((stream, FetchFrame::Credit(size))).await.is_err() {
                     return PumpEnd::Closed;
                 }
             }
-            Event::Complete => start(stream, &mut open, &mut tasks, &session, &out),
+            Event::Complete => start(stream, &mut open, &mut tasks, &session, &streams, &out),
             Event::Credit(bytes) => {
                 if let Some(request) = open.get(&stream) {
                     request.credit.add_permits(bytes as usize);
@@ -164,6 +166,7 @@ fn start(
     open: &mut BTreeMap<u32, Open>,
     tasks: &mut JoinSet<(u32, FetchFrame)>,
     session: &Arc<Session>,
+    streams: &Arc<Mutex<Streams>>,
     out: &mpsc::Sender<(u32, FetchFrame)>,
 ) {
     let Some(request) = open.get_mut(&stream) else { return };
@@ -172,6 +175,7 @@ fn start(
     let carry = Carry {
         stream,
         session: session.clone(),
+        streams: streams.clone(),
         credit: request.credit.clone(),
         out: out.clone(),
     };
@@ -182,6 +186,7 @@ fn start(
 struct Carry {
     stream: u32,
     session: Arc<Session>,
+    streams: Arc<Mutex<Streams>>,
     credit: Arc<Semaphore>,
     out: mpsc::Sender<(u32, FetchFrame)>,
 }
@@ -225,6 +230,7 @@ impl Carry {
                 let wanted = u32::try_from(size).unwrap_or(u32::MAX);
                 let Ok(permits) = self.credit.acquire_many(wanted).await else { break };
                 permits.forget();
+                lock(&self.streams).charge(self.stream, wanted);
                 self.say(FetchFrame::ResponseChunk(chunk.split_to(size))).await;
             }
         }
@@ -235,6 +241,11 @@ impl Carry {
     async fn say(&self, frame: FetchFrame) {
         let _ = self.out.send((self.stream, frame)).await;
     }
+}
+
+/// Locks; nothing that holds it can panic halfway or wait.
+fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn fault(refusal: &Refusal) -> FetchFrame {
