@@ -166,7 +166,10 @@ fn told(home: &Home, ended: support::Ended) -> Option<Value> {
     if last_words {
         let after = home.run(&["status"]);
         let (code, stderr, log) = (after.code, &after.stderr, home.log());
-        assert!(gone(&after.error()), "killed under a living server; status {code} {stderr} log {log}");
+        assert!(
+            gone(&after.error()),
+            "killed under a living server; status {code} {stderr} log {log}"
+        );
     }
     None
 }
