@@ -183,7 +183,7 @@ async fn furnish(engine: &Engine, vendor: &Vendor) -> (Caller, String) {
         agents: Vec::new(),
     };
     let secret = Some(Secret::new(TOKEN.as_bytes().to_vec()));
-    engine.create_connection(connection, secret).await.expect("a connection");
+    engine.create_connection(&proof, connection, secret).await.expect("a connection");
     let new = NewAgent { name: "bench".into(), cap: 20, idle_days: 21 };
     let (_, token) = engine.create_agent(&proof, new).await.expect("an agent");
     let caller = engine.authenticate(&token).await.expect("a caller");

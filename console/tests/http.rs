@@ -134,6 +134,7 @@ impl House {
         let connection = house
             .engine
             .create_connection(
+                &proof,
                 NewConnection {
                     slug: "acme".into(),
                     vendor: "acme".into(),

@@ -76,6 +76,7 @@ impl Engine {
     /// Changes what is given and answers the agent as it then is.
     pub async fn set_agent(
         &self,
+        _proof: &PersonProof,
         agent: &AgentId,
         name: Option<String>,
         cap: Option<u32>,

@@ -9,6 +9,7 @@ use crate::waiting::{Verdict, Waiting};
 use crate::{AskView, DecideRequest, Engine, EngineError, Event, PersonProof, ToolName};
 use cambium_proxy::{
     AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, PersonId, StoreFault, Vault,
+    request_digest,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -292,7 +293,18 @@ impl Engine {
 
     async fn ask_row(&self, id: &AskId) -> Result<AskRow, EngineError> {
         let row = self.parts.store.ask(id).await?;
-        row.ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))
+        let row =
+            row.ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))?;
+        // The digest is what a decision is bound to: what is shown must be what
+        // it was taken over, whoever has had the database file in between.
+        let shown =
+            request_digest(&row.method, &row.authority, &row.target, &row.headers, &row.body);
+        if shown != row.digest {
+            let fault =
+                StoreFault::Corrupt(format!("ask {id} shows another request than was held"));
+            return Err(EngineError::Store(fault));
+        }
+        Ok(row)
     }
 
     async fn sites_of(&self, row: &AskRow) -> Result<Vec<cambium_proxy::CallSite>, EngineError> {

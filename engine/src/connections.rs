@@ -24,9 +24,11 @@ const HEADER_BYTES: usize = 64;
 const REVOKE_TRIES: usize = 4;
 
 impl Engine {
-    /// `secret` is sealed at once and never kept elsewhere.
+    /// Only a person makes one: it says where a credential may go. `secret` is
+    /// sealed at once and never kept elsewhere.
     pub async fn create_connection(
         &self,
+        _proof: &PersonProof,
         new: NewConnection,
         secret: Option<Secret>,
     ) -> Result<Connection, EngineError> {

@@ -47,7 +47,7 @@ impl RunDesk {
     async fn held(&self, request: &HeldRequest) -> Result<HoldOutcome, StoreFault> {
         loop {
             let Some(Joined { ask, joins }) = self.open_or_join(request).await? else {
-                return Ok(HoldOutcome::Failed);
+                return Ok(HoldOutcome::TooMany);
             };
             let parked = || HoldOutcome::Parked { ask: ask.id.clone(), expires_ms: ask.expires_ms };
             let waiter = Waiter {

@@ -51,6 +51,8 @@ pub enum HoldOutcome {
         /// When it expires, milliseconds UTC.
         expires_ms: i64,
     },
+    /// The agent has as many questions open as a person is asked. Nothing is sent.
+    TooMany,
     /// The ask could not be stored. Nothing is sent.
     Failed,
 }
@@ -65,7 +67,7 @@ pub trait Desk: Send + Sync {
 
 /// The digest a person's answer is bound to: over the wire bytes, each field
 /// with its length, so that no two requests share one and nothing is decoded.
-pub(crate) fn digest(
+pub fn request_digest(
     method: &str,
     authority: &str,
     target: &str,

@@ -47,7 +47,7 @@ pub use connection::{
     SecretStore,
 };
 pub use grant::{Grant, Permit};
-pub use hold::{Desk, HeldRequest, HoldOutcome};
+pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
 pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};
 pub use limits::Limits;
 pub use port::{BoxFuture, StoreFault};

@@ -52,6 +52,8 @@ pub(crate) enum Args {
         /// Take its calls again
         #[arg(long)]
         resume: bool,
+        #[command(flatten)]
+        person: PersonArgs,
     },
     /// One agent, its working set and its history
     Show {
@@ -78,9 +80,10 @@ impl Args {
                 let done = context.ask(&Request::AgentRotate { who, agent }).await?;
                 Ok(Said::new(token(&done), done))
             }
-            Self::Set { agent, name, cap, idle_days, pause, resume } => {
+            Self::Set { agent, name, cap, idle_days, pause, resume, person } => {
+                let who = person.credential()?;
                 let paused = (pause || resume).then_some(pause);
-                let request = Request::AgentSet { agent, name, cap, idle_days, paused };
+                let request = Request::AgentSet { who, agent, name, cap, idle_days, paused };
                 let done = context.ask(&request).await?;
                 Ok(Said::new(listed(&Value::Array(vec![done.clone()])), done))
             }

@@ -60,6 +60,9 @@ pub(crate) struct Add {
     /// Only for this agent (may be repeated) [default: all]
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
+    /// Adding one needs you; with --passphrase-stdin the passphrase is stdin's first line, the secret the rest
+    #[command(flatten)]
+    person: PersonArgs,
 }
 
 /// Schemes a person can choose.
@@ -78,8 +81,10 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         match self {
             Self::Add(add) => {
+                // Before the secret: with --passphrase-stdin it is the first line.
+                let who = add.person.credential()?;
                 let (connection, secret) = add.parts()?;
-                let made = context.ask(&Request::ConnectionAdd { connection, secret }).await?;
+                let made = context.ask(&Request::ConnectionAdd { who, connection, secret }).await?;
                 Ok(Said::new(format!("connection {} is connected", field(&made, "slug")), made))
             }
             Self::List => {

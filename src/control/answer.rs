@@ -135,9 +135,10 @@ impl Front {
                 let token = engine.rotate_token(&proof, &agent.id).await?;
                 Ok(json!({ "agent": agent, "token": token }))
             }
-            Request::AgentSet { agent, name, cap, idle_days, paused } => {
+            Request::AgentSet { who, agent, name, cap, idle_days, paused } => {
+                let proof = self.proof(who).await?;
                 let agent = engine.agent(&agent).await?;
-                value(engine.set_agent(&agent.id, name, cap, idle_days, paused).await?)
+                value(engine.set_agent(&proof, &agent.id, name, cap, idle_days, paused).await?)
             }
             _ => value(engine.agents().await?),
         }
@@ -146,7 +147,8 @@ impl Front {
     async fn connections(&self, request: Request) -> Answered {
         let engine = &self.engine;
         match request {
-            Request::ConnectionAdd { connection, secret } => {
+            Request::ConnectionAdd { who, connection, secret } => {
+                let proof = self.proof(who).await?;
                 let mut agents = Vec::with_capacity(connection.agents.len());
                 for agent in &connection.agents {
                     agents.push(engine.agent(agent).await?.id);
@@ -162,7 +164,7 @@ impl Front {
                     agents,
                 };
                 let secret = secret.map(|text| Secret::new(text.into_bytes()));
-                value(engine.create_connection(new, secret).await?)
+                value(engine.create_connection(&proof, new, secret).await?)
             }
             Request::ConnectionRevoke { who, connection } => {
                 let proof = self.proof(who).await?;

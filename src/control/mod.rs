@@ -58,6 +58,7 @@ pub(crate) enum Request {
     AgentRotate { who: Person, agent: String },
     /// Changes what is named.
     AgentSet {
+        who: Person,
         agent: String,
         name: Option<String>,
         cap: Option<u32>,
@@ -67,7 +68,7 @@ pub(crate) enum Request {
     /// All connections.
     ConnectionList {},
     /// A new connection with its secret.
-    ConnectionAdd { connection: Connection, secret: Option<String> },
+    ConnectionAdd { who: Person, connection: Connection, secret: Option<String> },
     /// Takes a connection back.
     ConnectionRevoke { who: Person, connection: String },
     /// Open asks, then the newest settled ones.

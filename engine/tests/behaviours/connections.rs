@@ -65,13 +65,15 @@ async fn b080_a_connection_is_checked_before_it_is_made() {
         ),
     ];
     for (new, secret, expected) in cases {
-        let refused = house.engine.create_connection(new, secret).await.unwrap_err();
+        let refused =
+            house.engine.create_connection(&house.person().await, new, secret).await.unwrap_err();
         assert_eq!(refused.code(), expected, "{refused}");
     }
     assert!(house.engine.connections().await.unwrap().is_empty(), "nothing half done");
     let made = house.shop().await;
     assert_eq!(made.status, ConnectionStatus::Connected);
-    let taken = house.engine.create_connection(shop(), secret()).await.unwrap_err();
+    let taken =
+        house.engine.create_connection(&house.person().await, shop(), secret()).await.unwrap_err();
     assert_eq!(taken.code(), "taken");
     assert_eq!(house.engine.connection("shop").await.unwrap(), made);
     assert_eq!(house.engine.connection(made.id.as_str()).await.unwrap(), made);
@@ -81,7 +83,7 @@ async fn b080_a_connection_is_checked_before_it_is_made() {
 async fn b080_a_connection_without_a_credential_runs() {
     let house = House::new().await;
     let open = NewConnection { scheme: Scheme::None, ..shop() };
-    house.engine.create_connection(open, None).await.unwrap();
+    house.engine.create_connection(&house.person().await, open, None).await.unwrap();
     let (_, caller) = house.agent("claude").await;
     house.publish(&caller, "list", &reads()).await;
     assert_eq!(house.call(&caller, "list").await.status, Status::Ok);

@@ -267,7 +267,10 @@ impl House {
     }
 
     pub(crate) async fn shop(&self) -> Connection {
-        self.engine.create_connection(shop(), Some(Secret::new(b"s3cret".to_vec()))).await.unwrap()
+        self.engine
+            .create_connection(&self.person().await, shop(), Some(Secret::new(b"s3cret".to_vec())))
+            .await
+            .unwrap()
     }
 
     /// An agent and the shop's connection.

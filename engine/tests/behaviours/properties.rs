@@ -59,7 +59,7 @@ proptest! {
         runtime().block_on(async {
             let mut house = House::new().await;
             let (agent, caller) = house.furnished().await;
-            house.engine.set_agent(&agent.id, None, Some(2), Some(5), None).await.unwrap();
+            house.engine.set_agent(&house.person().await, &agent.id, None, Some(2), Some(5), None).await.unwrap();
             for step in moves {
                 let before = house.listed(&caller).await;
                 let mut events = house.engine.events();

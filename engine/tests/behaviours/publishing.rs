@@ -53,7 +53,7 @@ async fn b015_a_publish_needs_a_connection_in_scope() {
     let (other, other_caller) = house.agent("codex").await;
     let new = NewConnection { agents: vec![other.id.clone()], ..shop() };
     let secret = || Some(Secret::new(b"s".to_vec()));
-    house.engine.create_connection(new, secret()).await.unwrap();
+    house.engine.create_connection(&house.person().await, new, secret()).await.unwrap();
     let named = |slug: &str| PublishRequest {
         tool: tool("list"),
         connection: Some(slug.into()),
@@ -69,17 +69,17 @@ async fn b015_a_publish_needs_a_connection_in_scope() {
     assert_eq!(crate::house::code(&envelope), "connection_not_in_scope");
 
     let new = NewConnection { slug: "shop-two".into(), agents: vec![agent.id], ..shop() };
-    house.engine.create_connection(new, secret()).await.unwrap();
+    house.engine.create_connection(&house.person().await, new, secret()).await.unwrap();
     house.publish(&caller, "mine", &reads()).await;
     let new = NewConnection { slug: "shop-three".into(), ..shop() };
-    house.engine.create_connection(new, secret()).await.unwrap();
+    house.engine.create_connection(&house.person().await, new, secret()).await.unwrap();
     let several = house.try_publish(&caller, "mine", &writes()).await.unwrap_err();
     assert_eq!(several.code(), "argument_invalid", "{several}");
     let published = house.engine.publish(&publisher, named("shop-three")).await.unwrap();
     assert_eq!(published.connection, "shop-three");
 
     let new = NewConnection { slug: "git".into(), vendor: "git".into(), ..shop() };
-    house.engine.create_connection(new, secret()).await.unwrap();
+    house.engine.create_connection(&house.person().await, new, secret()).await.unwrap();
     let wrong = house.engine.publish(&publisher, named("git")).await.unwrap_err();
     assert_eq!(wrong.code(), "argument_invalid");
 }

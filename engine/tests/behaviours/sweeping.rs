@@ -31,7 +31,11 @@ async fn b071_an_unused_tool_leaves_and_its_agent_is_told_once() {
 async fn b072_what_is_over_the_cap_and_unused_leaves() {
     let house = House::new().await;
     let (agent, caller) = house.furnished().await;
-    house.engine.set_agent(&agent.id, None, Some(2), None, None).await.unwrap();
+    house
+        .engine
+        .set_agent(&house.person().await, &agent.id, None, Some(2), None, None)
+        .await
+        .unwrap();
     for number in 0..4 {
         let source = module(&format!("Reads {number}."), &format!("\"/n{number}\""));
         house.publish(&caller, &format!("n{number}"), &source).await;
@@ -68,9 +72,17 @@ async fn b069_cap_and_window_have_ranges() {
     let house = House::new().await;
     let (agent, _) = house.furnished().await;
     for (cap, idle) in [(Some(0), None), (Some(501), None), (None, Some(0)), (None, Some(3651))] {
-        let refused = house.engine.set_agent(&agent.id, None, cap, idle, None).await.unwrap_err();
+        let refused = house
+            .engine
+            .set_agent(&house.person().await, &agent.id, None, cap, idle, None)
+            .await
+            .unwrap_err();
         assert_eq!(refused.code(), "out_of_range");
     }
-    let set = house.engine.set_agent(&agent.id, None, Some(500), Some(3650), None).await.unwrap();
+    let set = house
+        .engine
+        .set_agent(&house.person().await, &agent.id, None, Some(500), Some(3650), None)
+        .await
+        .unwrap();
     assert_eq!((set.cap, set.idle_days), (500, 3650));
 }

@@ -161,13 +161,21 @@ async fn b038_a_paused_agent_is_refused_and_a_person_resumes_it() {
     let (token, paused) = {
         let proof = house.person().await;
         let token = house.engine.rotate_token(&proof, &agent.id).await.unwrap();
-        house.engine.set_agent(&agent.id, None, None, None, Some(true)).await.unwrap();
+        house
+            .engine
+            .set_agent(&house.person().await, &agent.id, None, None, None, Some(true))
+            .await
+            .unwrap();
         (token.clone(), house.engine.authenticate(&token).await.unwrap())
     };
     assert_eq!(code(&house.call(&paused, "list").await), "agent_paused");
     let refused = house.engine.demote(&paused, &tool("list")).await.unwrap_err();
     assert_eq!(refused.code(), "agent_paused");
-    house.engine.set_agent(&agent.id, None, None, None, Some(false)).await.unwrap();
+    house
+        .engine
+        .set_agent(&house.person().await, &agent.id, None, None, None, Some(false))
+        .await
+        .unwrap();
     let resumed = house.engine.authenticate(&token).await.unwrap();
     assert_eq!(house.call(&resumed, "list").await.status, Status::Ok);
 }

@@ -44,6 +44,10 @@ pub(super) async fn clear(
                 let why = "a person was asked and has not answered yet; nothing was sent";
                 return Err(Refusal::AwaitingApproval(why.into()));
             }
+            HoldOutcome::TooMany => {
+                let why = "this agent has too many questions open; nothing was sent";
+                return Err(Refusal::RateLimited(why.into()));
+            }
             HoldOutcome::Failed => {
                 let why = "the question to a person could not be stored; nothing was sent";
                 return Err(Refusal::AuditUnavailable(why.into()));

@@ -145,7 +145,8 @@ fn held(
 ) -> HeldRequest {
     let spec = &inner.spec;
     let path_and_query = target.path_and_query();
-    let digest = crate::hold::digest(&method, &target.authority, &path_and_query, &headers, &body);
+    let digest =
+        crate::hold::request_digest(&method, &target.authority, &path_and_query, &headers, &body);
     HeldRequest {
         run: spec.run.clone(),
         person: spec.person.clone(),

@@ -141,7 +141,7 @@ impl World {
             ca_pem: None,
             agents: Vec::new(),
         };
-        self.engine.create_connection(new, None).await.unwrap();
+        self.engine.create_connection(&self.proof, new, None).await.unwrap();
     }
 
     pub(crate) async fn agent(&self, name: &str) -> TestAgent {
