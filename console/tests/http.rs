@@ -13,7 +13,7 @@ use cambium_engine::{
 };
 use cambium_proxy::{
     AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
-    RunId, Scheme, Session, SystemClock, SystemResolver, Vault,
+    RunId, Scheme, Session, SystemClock, SystemResolver, Vault, request_digest,
 };
 use cambium_store::Store;
 use std::collections::HashMap;
@@ -162,6 +162,10 @@ impl House {
         let published = house.engine.publish(&publisher, request).await.unwrap();
         let now = SystemClock::default().now_ms();
         let id = format!("{:032x}", 0xabcdef_u128);
+        let target = "/orders?to=%E2%80%AEmoc.live&note=a+b".to_owned();
+        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        let body = "{\"to\":\"al\u{202e}ecila\",\"to\":\"<img src=x>\",\"amount\":5}";
+        let digest = request_digest(method, "api.acme.test", &target, &headers, body.as_bytes());
         let ask = AskRow {
             id: AskId::new(id.clone()),
             person: house.store.person().await.unwrap().unwrap().id,
@@ -176,10 +180,10 @@ impl House {
             effect,
             method: method.into(),
             authority: "api.acme.test".into(),
-            target: "/orders?to=%E2%80%AEmoc.live&note=a+b".into(),
-            headers: vec![("content-type".into(), "application/json".into())],
-            body: "{\"to\":\"al\u{202e}ecila\",\"to\":\"<img src=x>\",\"amount\":5}".into(),
-            digest: ContentHash([7; 32]),
+            target,
+            headers,
+            body: body.into(),
+            digest,
             state: AskState::Open,
             opened_ms: now,
             expires_ms: now + 3_600_000,
@@ -379,7 +383,7 @@ async fn b090_an_ask_shows_the_exact_request_and_nothing_hides() {
         "“&#60;img src=x&#62;”",
         "content-type",
         "Pays &#60;script&#62;alert(1)&#60;/script&#62;",
-        &"07".repeat(32),
+        &house.engine.ask(&AskId::new(id.clone())).await.unwrap().digest,
         "acme__pay",
         "POST /orders",
         "Allow once",

@@ -5,6 +5,7 @@
 use cambium_engine::RunLimits;
 use cambium_sandbox_tests::bench::Setup;
 use cambium_sandbox_tests::rig::{Rig, source, value};
+use cambium_sandbox_tests::vendor::answer;
 use std::time::Duration;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_worker");
@@ -63,5 +64,28 @@ async fn dropping_a_run_kills_its_worker() {
         assert!(cut.is_err());
     }
     // Returns only once every worker is reaped.
+    rig.sandbox.shutdown().await;
+}
+
+/// Credit for a reply comes back while the reply still runs, and may come before
+/// or after its end: neither is a fault of the worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_many_windows_arrives_whole() {
+    let body = "0123456789abcdef".repeat(64 * 1024).into_bytes();
+    let vendor = move |heard: &cambium_sandbox_tests::vendor::Heard| {
+        let small: &[u8] = b"{\"ok\":true}";
+        let body = if heard.line().contains("/big") { &body } else { small };
+        answer("200 OK", "content-type: text/plain\r\n", body)
+    };
+    let rig = Rig::with(WORKER, true, Setup::answering(vendor)).await;
+    let source = "export default async function (ctx) {
+        let total = (await (await ctx.fetch('/big')).text()).length;
+        for (let n = 0; n < 14; n += 1) total += (await (await ctx.fetch('/small')).text()).length;
+        return total;
+    }";
+    for _ in 0..8 {
+        let report = rig.run_source(source, "{}", RunLimits::default(), rig.reads()).await;
+        assert_eq!(value(&report), (1024 * 1024 + 14 * 11).to_string());
+    }
     rig.sandbox.shutdown().await;
 }

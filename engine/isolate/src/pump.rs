@@ -5,8 +5,8 @@
 
 use bytes::{Bytes, BytesMut};
 use cambium_jail::frames::fetch::{
-    CHUNK_MAX, FETCH_BUDGET, FetchFault, FetchFrame, RequestHead, ResponseHead, WINDOW,
-    byte_string, to_byte_string,
+    CHUNK_MAX, FETCH_BUDGET, FetchFault, FetchFrame, RequestHead, ResponseHead, byte_string,
+    to_byte_string,
 };
 use cambium_jail::frames::streams::{Event, Streams};
 use cambium_jail::frames::{FrameError, FrameReader, FrameWriter};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Largest request body kept, bytes. Over the proxy's own limit by one chunk,
@@ -50,7 +50,8 @@ impl From<FrameError> for PumpEnd {
 struct Open {
     head: Option<RequestHead>,
     body: BytesMut,
-    credit: Arc<Semaphore>,
+    /// Told when the worker takes more of the reply.
+    credit: Arc<Notify>,
     task: Option<AbortHandle>,
 }
 
@@ -81,9 +82,8 @@ async fn read(
     session: Arc<Session>,
     out: mpsc::Sender<(u32, FetchFrame)>,
 ) -> PumpEnd {
-    // Shared with the tasks that send replies: what they send is charged before
-    // the worker can give credit for it.
     let streams = Arc::new(Mutex::new(Streams::default()));
+    let line = Line { session, streams: streams.clone(), out: out.clone() };
     let mut open: BTreeMap<u32, Open> = BTreeMap::new();
     let mut tasks: JoinSet<(u32, FetchFrame)> = JoinSet::new();
     let mut requests = 0;
@@ -94,7 +94,7 @@ async fn read(
                 // Closed before the worker is told, so that its next request
                 // never finds the stream still counted.
                 if let Ok((stream, last)) = done {
-                    lock(&streams).close(stream);
+                    table(&streams).close(stream);
                     open.remove(&stream);
                     if out.send((stream, last)).await.is_err() {
                         return PumpEnd::Closed;
@@ -105,7 +105,7 @@ async fn read(
         };
         let step = match frame {
             Ok(Some(frame)) => FetchFrame::parse(frame)
-                .and_then(|(stream, frame)| Ok((stream, lock(&streams).accept(stream, frame)?))),
+                .and_then(|(stream, frame)| Ok((stream, table(&streams).accept(stream, frame)?))),
             Ok(None) => return PumpEnd::Closed,
             Err(error) => Err(error),
         };
@@ -125,12 +125,12 @@ async fn read(
                     Open {
                         head: Some(head),
                         body: BytesMut::new(),
-                        credit: Arc::new(Semaphore::new(WINDOW as usize)),
+                        credit: Arc::default(),
                         task: None,
                     },
                 );
                 if !body_follows {
-                    start(stream, &mut open, &mut tasks, &session, &streams, &out);
+                    start(stream, &mut open, &mut tasks, &line);
                 }
             }
             Event::Chunk(chunk) => {
@@ -140,15 +140,15 @@ async fn read(
                 }
                 request.body.extend_from_slice(&chunk);
                 let size = u32::try_from(chunk.len()).unwrap_or(0);
-                lock(&streams).gave_credit(stream, size);
+                table(&streams).gave_credit(stream, size);
                 if out.send((stream, FetchFrame::Credit(size))).await.is_err() {
                     return PumpEnd::Closed;
                 }
             }
-            Event::Complete => start(stream, &mut open, &mut tasks, &session, &streams, &out),
-            Event::Credit(bytes) => {
+            Event::Complete => start(stream, &mut open, &mut tasks, &line),
+            Event::Credit(_) => {
                 if let Some(request) = open.get(&stream) {
-                    request.credit.add_permits(bytes as usize);
+                    request.credit.notify_one();
                 }
             }
             Event::Cancelled => {
@@ -165,30 +165,34 @@ fn start(
     stream: u32,
     open: &mut BTreeMap<u32, Open>,
     tasks: &mut JoinSet<(u32, FetchFrame)>,
-    session: &Arc<Session>,
-    streams: &Arc<Mutex<Streams>>,
-    out: &mpsc::Sender<(u32, FetchFrame)>,
+    line: &Line,
 ) {
     let Some(request) = open.get_mut(&stream) else { return };
     let Some(head) = request.head.take() else { return };
     let body = std::mem::take(&mut request.body).freeze();
-    let carry = Carry {
-        stream,
-        session: session.clone(),
-        streams: streams.clone(),
-        credit: request.credit.clone(),
-        out: out.clone(),
-    };
+    let carry = Carry { stream, line: line.clone(), credit: request.credit.clone() };
     request.task = Some(tasks.spawn(async move { (stream, carry.run(head, body).await) }));
+}
+
+/// The table of streams is the one place that counts credit, for what the
+/// worker gives and for what is sent to it alike.
+fn table(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What every request of a run shares.
+#[derive(Clone)]
+struct Line {
+    session: Arc<Session>,
+    streams: Arc<Mutex<Streams>>,
+    out: mpsc::Sender<(u32, FetchFrame)>,
 }
 
 /// One request on its way.
 struct Carry {
     stream: u32,
-    session: Arc<Session>,
-    streams: Arc<Mutex<Streams>>,
-    credit: Arc<Semaphore>,
-    out: mpsc::Sender<(u32, FetchFrame)>,
+    line: Line,
+    credit: Arc<Notify>,
 }
 
 impl Carry {
@@ -207,7 +211,7 @@ impl Carry {
             body,
             sdk: head.sdk,
         };
-        match self.session.send(request).await {
+        match self.line.session.send(request).await {
             Ok(reply) => self.reply(reply).await,
             Err(refusal) => fault(&refusal),
         }
@@ -226,11 +230,18 @@ impl Carry {
                 Err(refusal) => return fault(&refusal),
             };
             while !chunk.is_empty() {
-                let size = chunk.len().min(CHUNK_MAX);
-                let wanted = u32::try_from(size).unwrap_or(u32::MAX);
-                let Ok(permits) = self.credit.acquire_many(wanted).await else { break };
-                permits.forget();
-                lock(&self.streams).charge(self.stream, wanted);
+                let wanted = u32::try_from(chunk.len().min(CHUNK_MAX)).unwrap_or(u32::MAX);
+                let charged = table(&self.line.streams).charge(self.stream, wanted);
+                let size = match charged {
+                    // The worker gave the request up.
+                    None => return FetchFrame::ResponseEnd,
+                    Some(0) => {
+                        // Credit that came since is kept by the notice.
+                        self.credit.notified().await;
+                        continue;
+                    }
+                    Some(size) => size as usize,
+                };
                 self.say(FetchFrame::ResponseChunk(chunk.split_to(size))).await;
             }
         }
@@ -239,13 +250,8 @@ impl Carry {
 
     /// A send that fails means that the worker is gone; nobody listens.
     async fn say(&self, frame: FetchFrame) {
-        let _ = self.out.send((self.stream, frame)).await;
+        let _ = self.line.out.send((self.stream, frame)).await;
     }
-}
-
-/// Locks; nothing that holds it can panic halfway or wait.
-fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
-    streams.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn fault(refusal: &Refusal) -> FetchFrame {
