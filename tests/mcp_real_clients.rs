@@ -51,7 +51,8 @@ impl Kept {
                 return Self { _home: home, demo, url, token, bridge };
             }
         }
-        panic!("the demo did not stay:\n{told}");
+        let ended = demo.wait().unwrap();
+        panic!("the demo did not stay, {ended}:\n{told}");
     }
 
     /// Runs a client that must succeed, and reads its JSON.
