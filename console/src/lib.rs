@@ -2,8 +2,8 @@
 //! requests, the agents and what stands in their working sets.
 //!
 //! Plain pages and forms, no script. Every page is behind the exact Host and
-//! Origin checks of [`guard`], every form carries the session's token, and
-//! whatever an agent or a vendor wrote goes through [`visible`]. Deciding is the
+//! Origin checks of `guard`, every form carries the session's token, and
+//! whatever an agent or a vendor wrote goes through `visible`. Deciding is the
 //! engine's: this crate shows what it is told and hands over what a person
 //! answered.
 
