@@ -183,6 +183,9 @@ fn valid(new: &NewConnection, has_secret: bool) -> Result<(), EngineError> {
     if new.ca_pem.as_ref().is_some_and(|pem| pem.len() > CA_BYTES) {
         return wrong("caPem", format!("must be at most {CA_BYTES} bytes"));
     }
+    if let Some(Err(refusal)) = new.ca_pem.as_deref().map(Proxy::check_authority) {
+        return wrong("caPem", refusal.to_string());
+    }
     match &new.scheme {
         Scheme::None if has_secret => wrong("secret", "the scheme `none` takes no secret".into()),
         Scheme::None => Ok(()),

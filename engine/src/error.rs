@@ -154,7 +154,7 @@ impl EngineError {
             Self::ArgumentInvalid { .. } => "correct the argument and call again".into(),
             Self::CheckFailed(_) => "correct the module and check it again".into(),
             Self::Unauthenticated => "pass the token `cambium agents create` showed".into(),
-            Self::PersonRequired => "give the passphrase or a code the console shows".into(),
+            Self::PersonRequired => "give the passphrase, or a code from `cambium code`".into(),
             Self::Taken(_) => "choose another name".into(),
             Self::OutOfRange { .. } => "choose a value in the range".into(),
             Self::Refused(refusal) => refusal.next().into(),

@@ -5,6 +5,7 @@ use crate::audit::chain;
 use crate::audit::writer::Writer;
 use crate::credential::{self, Credential};
 use crate::resolve;
+use crate::upstream;
 use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
     AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionId, ConnectionSource,
@@ -165,6 +166,12 @@ impl Proxy {
     /// one the exceptions allow. The error names the rule.
     pub fn check_host(host: &str, exceptions: &[Exception]) -> Result<(), Refusal> {
         resolve::check_host(host, exceptions)
+    }
+
+    /// Whether a connection's own authority can be used: PEM with at least one
+    /// certificate.
+    pub fn check_authority(pem: &str) -> Result<(), Refusal> {
+        upstream::check_authority(pem)
     }
 
     /// Walks the audit chain; answers the number of rows, or the first row that

@@ -22,6 +22,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// Whether a connection's own authority can be used at all.
+pub(crate) fn check_authority(pem: &str) -> Result<(), Refusal> {
+    tls::config(Some(pem)).map(drop)
+}
+
 /// How long an idle read connection is kept: below the 60 s after which common
 /// load balancers drop it.
 const IDLE_READS: Duration = Duration::from_secs(50);

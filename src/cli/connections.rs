@@ -84,7 +84,8 @@ impl Args {
                 // Before the secret: with --passphrase-stdin it is the first line.
                 let who = add.person.credential()?;
                 let (connection, secret) = add.parts()?;
-                let made = context.ask(&Request::ConnectionAdd { who, connection, secret }).await?;
+                let request = Request::ConnectionAdd { who, connection, secret };
+                let made = context.ask(&request).await.map_err(as_owner)?;
                 Ok(Said::new(format!("connection {} is connected", field(&made, "slug")), made))
             }
             Self::List => {
@@ -140,7 +141,20 @@ impl Add {
     }
 }
 
+/// A refused address is the person's own to allow here.
+fn as_owner(mut failure: Failure) -> Failure {
+    if failure.code == "address_denied" {
+        failure.next = "write --host as HOST or HOST:PORT; for a private or loopback address add \
+                        --allow-private CIDR:PORT, like 127.0.0.1/32:8443"
+            .into();
+    }
+    failure
+}
+
 fn host(text: &str) -> Result<Host, Failure> {
+    if text.contains('/') {
+        return Err(wrong("--host", text, "HOST or HOST:PORT, without a scheme or a path"));
+    }
     let (label, rest) = match text.split_once('=') {
         Some((label, rest)) => (Some(label), rest),
         None => (None, text),

@@ -17,7 +17,7 @@ const SECRET_BYTES: u64 = 64 * 1024;
 /// How a person shows that they are there.
 #[derive(Args)]
 pub(crate) struct PersonArgs {
-    /// A one-time code, as the server's terminal or the console shows it
+    /// A one-time code: the server's terminal shows the first, `cambium code` makes more
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
     /// Read the passphrase from stdin [else: the file CAMBIUM_PASSPHRASE_FILE names, or a prompt]
@@ -153,7 +153,8 @@ impl Drop for Quiet<'_> {
     }
 }
 
-fn prompted(prompt: &str) -> Result<String, Failure> {
+/// Asked for on the terminal, echo off.
+pub(crate) fn prompted(prompt: &str) -> Result<String, Failure> {
     let unheard = |_| missing("there is no terminal to ask on");
     let mut terminal = File::options().read(true).write(true).open("/dev/tty").map_err(unheard)?;
     let before = tcgetattr(&terminal).map_err(|error| unheard(error.into()))?;

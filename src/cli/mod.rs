@@ -6,6 +6,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod check;
+mod code;
 mod completions;
 mod connections;
 mod credential;
@@ -62,6 +63,8 @@ enum Command {
     Mcp(mcp::Args),
     /// Set the passphrase you decide with
     Setup(setup::Args),
+    /// Make a one-time code to decide with in another terminal
+    Code(code::Args),
     /// Run the main job end to end on this machine, and verify each step
     Demo(demo::Args),
     /// Check a module without publishing it (needs no server)
@@ -139,6 +142,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Serve(args) => args.run(&context).await,
         Command::Mcp(args) => args.run(&context).await,
         Command::Setup(args) => args.run(&context).await,
+        Command::Code(args) => args.run(&context).await,
         Command::Demo(args) => args.run(&context).await,
         Command::Check(args) => args.run().await,
         Command::Publish(args) => args.run(&context).await,

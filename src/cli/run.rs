@@ -8,6 +8,10 @@ use crate::failure::Failure;
 use cambium_engine::ToolName;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// After this long a person at the terminal is told what it may wait for.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Arguments of `cambium run`.
 #[derive(clap::Args)]
@@ -22,7 +26,7 @@ pub(crate) struct Args {
     /// Reads go, everything else is only previewed
     #[arg(long)]
     dry_run: bool,
-    /// Ends the run, 1 to 300 seconds
+    /// Ends the run, 1 to 300 seconds, the time it waits for you apart
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
     #[command(flatten)]
@@ -47,7 +51,17 @@ impl Args {
             dry_run: self.dry_run,
             timeout_seconds: self.timeout,
         };
-        let envelope = context.ask(&request).await?;
+        let mut asking = std::pin::pin!(context.ask(&request));
+        let envelope = tokio::select! {
+            answered = &mut asking => answered?,
+            () = tokio::time::sleep(QUIET) => {
+                if !context.json() {
+                    let hint = "still running; if it waits for you: cambium approvals list --open";
+                    let _ = writeln!(std::io::stderr(), "{hint}");
+                }
+                asking.await?
+            }
+        };
         Ok(told(envelope))
     }
 }

@@ -2,7 +2,7 @@
 //! file to start from. Works on the running server with its first code, or
 //! before any server runs, under the data directory's lock.
 
-use super::credential::{PersonArgs, passphrase};
+use super::credential::{PersonArgs, passphrase, prompted};
 use super::{Context, Said};
 use crate::assemble;
 use crate::config::Config;
@@ -21,7 +21,9 @@ const PASSPHRASE_CHARS: usize = 8;
 /// Arguments of `cambium setup`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Change a passphrase that is already set; takes the old one or a code
+    /// Change a passphrase that is already set; takes the old one or a code. With
+    /// --passphrase-stdin the old one is stdin's first line and the new one its second;
+    /// otherwise the new one is asked for on the terminal
     #[arg(long)]
     change: bool,
     /// Write no configuration file
@@ -40,7 +42,7 @@ impl Args {
             Err(failure) if failure.code == "no_server" => {
                 let data_dir = DataDir::lock(&config.data_dir)?;
                 let old = || self.person.credential().map(Into::into);
-                let choose = || self.chosen();
+                let choose = || self.chosen(None);
                 assemble::set_passphrase(&config, &data_dir, self.change, old, choose).await?;
             }
             Err(failure) => return Err(failure),
@@ -62,12 +64,23 @@ impl Args {
             (true, Some(code)) => Person::Code(code),
             _ => self.person.credential()?,
         };
-        let passphrase = self.chosen()?;
+        let passphrase = self.chosen(Some(&who))?;
         ask(&config.data_dir, &Request::SetPassphrase { who, passphrase }).await.map(drop)
     }
 
-    fn chosen(&self) -> Result<String, Failure> {
-        let chosen = passphrase(self.person_stdin(), "New passphrase: ")?;
+    fn chosen(&self, who: Option<&Person>) -> Result<String, Failure> {
+        // The file CAMBIUM_PASSPHRASE_FILE names holds the one that is in force.
+        let chosen = match self.change && !self.person.on_stdin() {
+            true => prompted("New passphrase: ")?,
+            false => passphrase(self.person.on_stdin(), "New passphrase: ")?,
+        };
+        if matches!(who, Some(Person::Passphrase(old)) if *old == chosen) {
+            return Err(Failure::new(
+                "passphrase_same",
+                "the new passphrase is the old one; nothing was changed",
+                "choose another one",
+            ));
+        }
         if chosen.chars().count() < PASSPHRASE_CHARS {
             return Err(Failure::new(
                 "passphrase_short",
@@ -76,10 +89,6 @@ impl Args {
             ));
         }
         Ok(chosen)
-    }
-
-    fn person_stdin(&self) -> bool {
-        !self.change && self.person.on_stdin()
     }
 }
 

@@ -2,6 +2,7 @@
 //! JSON. Nothing is decided here.
 
 use super::{Actor, Person, Request};
+use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
     CallRequest, Caller, DecideRequest, Engine, Live, NewAgent, NewConnection, PersonCredential,
@@ -41,6 +42,8 @@ impl Front {
             Request::SetPassphrase { who, passphrase } => {
                 let proof = self.proof(who).await?;
                 engine.set_passphrase(&proof, PersonCredential::Passphrase(passphrase)).await?;
+                // The first code has done its work; it may be gone already.
+                let _ = std::fs::remove_file(code_file(&self.data_dir));
                 done()
             }
             Request::IssueCode { who } => {
