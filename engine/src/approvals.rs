@@ -20,6 +20,9 @@ const ASKS_SHOWN: u32 = 200;
 /// Asks of one agent within an hour: more is an agent that went astray.
 const ASKS_AN_HOUR: usize = 60;
 const HOUR_MS: i64 = 60 * 60 * 1000;
+/// Longest body, bytes, that a terminal shows whole and that *from now on* can
+/// be given for.
+const SHOWN_BYTES: usize = 4 * 1024;
 /// Places a decision can be given in.
 const CHANNELS: [&str; 2] = ["console", "cli"];
 
@@ -263,6 +266,21 @@ impl Engine {
                  paths it calls; allow it once instead",
             ));
         }
+        let allows = matches!(request.answer, Answer::Standing | Answer::Once);
+        if allows && row.body.len() > SHOWN_BYTES {
+            if request.answer == Answer::Standing {
+                return Err(argument(
+                    "answer",
+                    "from now on cannot be given: the body is more than a person reads at a \
+                     glance; allow it once instead",
+                ));
+            }
+            if request.channel != "console" {
+                let reason =
+                    "a request this long is answered in the console, where it is shown whole";
+                return Err(argument("channel", reason));
+            }
+        }
         if needs_fresh(request.answer, row.effect) && !proof.is_fresh() {
             return Err(EngineError::PersonRequired);
         }
@@ -332,7 +350,7 @@ impl Engine {
             connection_slug: connection.slug,
             body_bytes: row.body.len(),
             waiting_run: self.approvals.waiting.shown(&row.id, &row.run, row.digest),
-            can_stand: can_stand(&call_sites),
+            can_stand: can_stand(&call_sites) && row.body.len() <= SHOWN_BYTES,
             call_sites,
             digest: row.digest.to_string(),
             body: String::from_utf8(row.body).ok(),

@@ -2,7 +2,7 @@
 //! request, a session only for the agent that opened it. What passes goes to
 //! the library's streamable HTTP with the caller inside the request.
 
-use crate::handler::{Handler, Who};
+use crate::handler::{Handler, Listener, Who};
 use crate::sessions::{AgentSessions, as_caller};
 use axum::Router;
 use axum::body::Body;
@@ -12,6 +12,7 @@ use axum::routing::any;
 use cambium_engine::{Caller, Engine, EngineError, Envelope};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,7 @@ pub fn http_service(engine: Arc<Engine>, config: HttpConfig) -> Router {
     let service = StreamableHttpService::new(
         {
             let engine = engine.clone();
-            move || Ok(Handler::new(engine.clone(), Who::Request, tasks.clone()))
+            move || Ok(Handler::new(engine.clone(), Who::Request, None, tasks.clone()))
         },
         sessions.clone(),
         // the door checks Host and Origin itself: the library takes an entry
@@ -93,8 +94,18 @@ async fn enter(State(door): State<Arc<Door>>, mut request: Request) -> Response 
     // the token has been used; nothing behind the door needs to see it
     request.headers_mut().remove(AUTHORIZATION);
     request.extensions_mut().insert(caller.clone());
+    let listener = Listener(CancellationToken::new());
+    request.extensions_mut().insert(listener.clone());
+    // dropped with this future or with the answer's body, whoever drops them
+    let listens = listener.0.drop_guard();
     let ends = request.method() == Method::DELETE;
-    let mut response = as_caller(caller, door.service.handle(request)).await.map(Body::new);
+    let response = as_caller(caller, door.service.handle(request)).await;
+    let mut response = response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &listens;
+            frame
+        }))
+    });
     // the library answers 202, which some clients report as a failure to end
     if ends && response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;

@@ -31,10 +31,16 @@ pub(crate) enum Who {
     Token(String),
 }
 
+/// Cancelled when whoever waits for an answer is gone: the stream ended, or the
+/// HTTP response was dropped. A held write must not go to nobody.
+#[derive(Clone)]
+pub(crate) struct Listener(pub(crate) CancellationToken);
+
 /// One MCP server.
 pub(crate) struct Handler {
     engine: Arc<Engine>,
     who: Who,
+    listener: Option<Listener>,
     tasks: TaskTracker,
     early: Early,
     notified: AtomicBool,
@@ -43,12 +49,19 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    /// `tasks` owns whatever outlives a single request.
-    pub(crate) fn new(engine: Arc<Engine>, who: Who, tasks: TaskTracker) -> Self {
+    /// `tasks` owns whatever outlives a single request; `listener` is the
+    /// stream's, while over HTTP each request brings its own.
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        who: Who,
+        listener: Option<Listener>,
+        tasks: TaskTracker,
+    ) -> Self {
         let ended = CancellationToken::new();
         Self {
             engine,
             who,
+            listener,
             tasks,
             early: Early::default(),
             notified: AtomicBool::new(false),
@@ -68,6 +81,15 @@ impl Handler {
         }
     }
 
+    /// Resolves when nobody waits for the answer any more.
+    fn left(&self, extensions: &Extensions) -> CancellationToken {
+        let own = || extensions.get::<Parts>()?.extensions.get::<Listener>().cloned();
+        self.listener
+            .clone()
+            .or_else(own)
+            .map_or_else(CancellationToken::new, |listener| listener.0)
+    }
+
     async fn call(
         &self,
         request: CallToolRequestParams,
@@ -77,7 +99,7 @@ impl Handler {
             Ok(caller) => caller,
             Err(error) => return Ok(error.into()),
         };
-        let gone = CancellationToken::new();
+        let (gone, left) = (CancellationToken::new(), self.left(&context.extensions));
         // a task of its own: a panic in it costs one call, not the session
         let mut call = self.tasks.spawn({
             let (engine, gone) = (self.engine.clone(), gone.clone());
@@ -94,6 +116,7 @@ impl Handler {
                 // the run is told and still waited for: what a write came to
                 // must be recorded, even when nobody is left to read it
                 () = context.ct.cancelled(), if !gone.is_cancelled() => gone.cancel(),
+                () = left.cancelled(), if !gone.is_cancelled() => gone.cancel(),
                 never = &mut beats => match never {},
             }
         }

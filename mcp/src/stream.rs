@@ -3,7 +3,7 @@
 
 use crate::door::MESSAGE_BYTES_MAX;
 use crate::error::McpError;
-use crate::handler::{Handler, Who};
+use crate::handler::{Handler, Listener, Who};
 use cambium_engine::Engine;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -55,8 +55,11 @@ where
     loop {
         let taken = back.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(transport) = taken else { return Ok(()) };
-        let lent = Lent { transport: Some(transport), back: back.clone() };
-        let handler = Handler::new(engine.clone(), Who::Token(token.to_owned()), tasks.clone());
+        let listener = Listener(CancellationToken::new());
+        let lent =
+            Lent { transport: Some(transport), back: back.clone(), listener: listener.clone() };
+        let who = Who::Token(token.to_owned());
+        let handler = Handler::new(engine.clone(), who, Some(listener), tasks.clone());
         let begun = serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
             handler,
             lent,
@@ -85,6 +88,7 @@ where
 struct Lent<T> {
     transport: Option<T>,
     back: Arc<Mutex<Option<T>>>,
+    listener: Listener,
 }
 
 impl<T> Drop for Lent<T> {
@@ -110,7 +114,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Lent<T> {
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        self.transport.as_mut()?.receive().await
+        let message = self.transport.as_mut()?.receive().await;
+        if message.is_none() {
+            // The library still waits for what is under way; nobody reads it.
+            self.listener.0.cancel();
+        }
+        message
     }
 
     async fn close(&mut self) -> Result<(), T::Error> {

@@ -234,6 +234,33 @@ async fn b039_cancelling_the_request_ends_the_run() {
     }
 }
 
+/// The client's own goodbye cancels nothing: it closes its streams, and over HTTP
+/// ends its session or drops the response it was reading.
+#[tokio::test]
+async fn b064_a_harness_that_is_gone_ends_its_run_at_once() {
+    for (over, era) in WAYS {
+        let (world, client) = with_client(over, era).await;
+        let params = CallToolRequestParams::new("acme__list-orders")
+            .with_arguments(object(json!({"do": "never"})));
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let handle = client
+            .service
+            .send_request_with_option(request, PeerRequestOptions::no_options())
+            .await
+            .unwrap();
+        next(&world.puppet.begun).await;
+        let gone = async {
+            let _ = client.service.cancel().await;
+            next(&world.puppet.dropped).await;
+        };
+        // A second: well under the time a person takes to answer.
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(1), gone).await;
+        assert!(ended.is_ok(), "{over:?} {era:?}: the run went on");
+        drop(handle);
+        world.close().await;
+    }
+}
+
 #[tokio::test]
 async fn b032_a_detached_run_outlives_the_answer_that_began_it() {
     for (over, era) in WAYS {
