@@ -6,7 +6,11 @@ const ivm = createRequire(process.env.PEERS + "/")("isolated-vm");
 const { VENDOR_URL, VENDOR_TOKEN, CALLS } = process.env;
 
 async function hostFetch(path) {
-  const response = await fetch(VENDOR_URL + path, { headers: { authorization: `Bearer ${VENDOR_TOKEN}` } });
+  const headers = { authorization: `Bearer ${VENDOR_TOKEN}` };
+  const response = await fetch(VENDOR_URL + path, { headers }).catch((error) => {
+    console.error(error.cause);
+    throw error;
+  });
   return { ok: response.ok, status: response.status, body: await response.text() };
 }
 
