@@ -2,7 +2,7 @@
 //! that a test can send what no HTTP library would. It counts connections and
 //! keeps every byte it got. Its certificate authority is made anew each time.
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,6 +138,8 @@ fn tls(hosts: &[&str]) -> (TlsAcceptor, String) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // A name of its own: some clients take a leaf with its issuer's name for self-signed.
+    ca.distinguished_name.push(DnType::CommonName, "Authority of the test vendor");
     let ca_certificate = ca.self_signed(&ca_key).expect("a certificate");
     let issuer = Issuer::from_params(&ca, &ca_key);
     let key = KeyPair::generate().expect("a key");
