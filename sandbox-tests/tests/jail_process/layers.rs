@@ -14,10 +14,12 @@ fn status(pid: u32, field: &str) -> String {
 fn descriptors(pid: u32) -> Vec<(u32, String)> {
     let mut found: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
         .expect("reading another's descriptors needs root")
-        .map(|entry| {
+        .filter_map(|entry| {
             let path = entry.unwrap().path();
             let number = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
-            (number, fs::read_link(&path).unwrap().to_str().unwrap().to_owned())
+            // One that closed between the listing and now is not there any more.
+            let target = fs::read_link(&path).ok()?;
+            Some((number, target.to_str().unwrap().to_owned()))
         })
         .collect();
     found.sort();
