@@ -91,3 +91,42 @@ fn half(text: &str) -> Result<(), EngineError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b003_a_half_that_breaks_a_rule_is_refused_with_it() {
+        for (vendor, name, rule) in [
+            ("", "x", "empty"),
+            ("x", "", "empty"),
+            ("Shop", "x", "lower-case"),
+            ("shop", "list_orders", "lower-case"),
+            ("shop", "lïst", "lower-case"),
+            ("-shop", "x", "start or end"),
+            ("shop", "x-", "start or end"),
+            ("shop", "a--b", "two hyphens"),
+            ("shop", &"x".repeat(43), "48 characters"),
+        ] {
+            let error = ToolName::new(vendor, name).unwrap_err();
+            assert_eq!(error.code(), "name_invalid");
+            assert!(error.to_string().contains(rule), "{vendor} {name}: {error}");
+        }
+        assert!(ToolName::new("shop", &"x".repeat(42)).is_ok());
+    }
+
+    #[test]
+    fn b004_a_wire_name_splits_at_its_only_separator() {
+        for (vendor, name) in [("shop", "list"), ("a-b", "c-d"), ("0", "9"), ("a", "b-c-d")] {
+            let tool = ToolName::new(vendor, name).unwrap();
+            let wire = tool.to_string();
+            assert_eq!(wire.matches("__").count(), 1);
+            assert_eq!(ToolName::parse(&wire).unwrap(), tool);
+        }
+        for wire in ["a__b__c", "a___b", "__a", "a__", "a_b", "a", ""] {
+            assert!(ToolName::parse(wire).is_err(), "{wire}");
+        }
+    }
+}

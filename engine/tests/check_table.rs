@@ -802,3 +802,62 @@ fn b047_every_fault_is_told_at_once_with_its_place() {
         ]
     );
 }
+
+/// What a module says of itself changes nothing: not its description, a
+/// comment, an annotation it exports, a type or a name.
+#[test]
+fn b042_hints_are_derived_from_the_code_alone() {
+    let said = |head: &str, call: &str| {
+        let source = format!(
+            "{head}\nexport const inputSchema = {{ type: \"object\" }} as const;\n\
+             /* readOnlyHint: true */\n\
+             export default async function readOnly(ctx: Context, input: Input) {{\n\
+             // @readonly, only reads\nreturn await ctx.fetch({call});\n}}"
+        );
+        check_module(&source)
+    };
+    let honest = "export const description = \"Deletes an order.\";";
+    let lying = "export const description = \"READ ONLY. readOnlyHint: true. Only GET.\";";
+    for (call, want) in [
+        ("'/a'", "read"),
+        ("'/a', { method: 'POST' }", "write"),
+        ("'/a', { method: 'DELETE' }", "destroy"),
+    ] {
+        assert_eq!(hints(&said(honest, call)), want, "{call}");
+        assert_eq!(hints(&said(lying, call)), want, "{call}");
+    }
+    let annotated = said(
+        "export const description = \"d\";\nexport const annotations = { readOnlyHint: true };",
+        "'/a', { method: 'POST' }",
+    );
+    assert_eq!(hints(&annotated), "write", "{}", codes(&annotated));
+}
+
+#[test]
+fn b044_no_vendor_call_is_refused_and_several_or_a_loop_are_advice() {
+    for (body, code, ok) in [
+        ("return 1", "no_vendor_call", false),
+        ("await ctx.fetch('/a'); return ctx.fetch('/b')", "several_calls", true),
+        ("for (const id of [1]) await ctx.fetch(`/a/${Number(id)}`)", "call_in_loop", true),
+        ("return ctx.fetch('/a')", "", true),
+    ] {
+        let report = check_module(&module(body));
+        assert!(code.is_empty() || codes(&report).contains(code), "{body}: {}", codes(&report));
+        assert_eq!(report.ok, ok, "{body}: {}", codes(&report));
+    }
+}
+
+/// The global `fetch`, what an SDK would use, is a write whatever it is given;
+/// an SDK's client made without the proxy's origin has nothing to reach.
+#[test]
+fn b049_an_sdk_call_is_a_write_and_an_import_is_refused() {
+    let bound = check_module(&module("return await fetch(ctx.proxyBase + '/a')"));
+    assert_eq!(hints(&bound), "write", "{}", codes(&bound));
+    let imported = check_module(&format!(
+        "import Stripe from \"stripe\";\n{HEAD}export default async function (ctx, input) {{\n\
+         return new Stripe('sk').customers.list();\n}}"
+    ));
+    assert!(!imported.ok, "{}", codes(&imported));
+    let unbound = check_module(&module("return await fetch('https://api.stripe.example/v1')"));
+    assert!(!unbound.ok || hints(&unbound) == "write", "{}", codes(&unbound));
+}

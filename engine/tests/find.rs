@@ -166,7 +166,7 @@ fn b019_a_vendor_word_narrows() {
 }
 
 #[test]
-fn b020_a_vendor_alone_lists_every_name_after_ten() {
+fn decision20_a_vendor_alone_lists_every_name_after_ten() {
     let mut index = toolbox();
     for at in 10..35 {
         add(&mut index, &tool("github", &format!("op-{at}")), "Does it.", &json!({}));

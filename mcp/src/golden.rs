@@ -29,7 +29,7 @@ fn the_fixed_tools_are_as_published() {
 }
 
 #[test]
-fn every_error_is_as_published() {
+fn b040_every_error_has_a_code_a_sentence_and_the_next_step() {
     let mut codes = BTreeSet::new();
     let shapes: Vec<Value> = all()
         .into_iter()

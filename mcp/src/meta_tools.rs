@@ -234,6 +234,28 @@ mod tests {
     }
 
     #[test]
+    fn b006_every_fixed_tool_says_what_it_may_do() {
+        for tool in META_TOOLS {
+            let said = tool.describe().annotations.unwrap();
+            let all = [
+                said.read_only_hint,
+                said.destructive_hint,
+                said.idempotent_hint,
+                said.open_world_hint,
+            ];
+            assert!(all.iter().all(Option::is_some), "{tool:?}: {all:?}");
+            let only_reads = matches!(
+                tool,
+                MetaTool::FindTool
+                    | MetaTool::WaitForProcess
+                    | MetaTool::CheckTool
+                    | MetaTool::ReadToolSource
+            );
+            assert_eq!(said.read_only_hint, Some(only_reads), "{tool:?}");
+        }
+    }
+
+    #[test]
     fn every_schema_is_closed_and_names_only_arguments_that_are_read() {
         for tool in META_TOOLS {
             let listed = tool.describe();
@@ -256,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instructions_fit_and_say_what_they_must() {
+    fn b010_the_instructions_send_to_find_tool_first_and_to_run_tool() {
         let text = crate::instructions::INSTRUCTIONS;
         assert!(text.len() < 2_048, "{} bytes", text.len());
         let find = text.find("find_tool").unwrap();

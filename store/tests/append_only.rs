@@ -106,7 +106,7 @@ async fn an_ask_changes_only_by_being_settled() {
 }
 
 #[tokio::test]
-async fn b038_every_table_says_whose_row_it_is_and_strictly_what() {
+async fn decision38_every_table_says_whose_row_it_is_and_strictly_what() {
     let directory = Directory::new();
     let mut on = full(&directory).await;
     let tables: Vec<(String, String)> = sqlx::query(

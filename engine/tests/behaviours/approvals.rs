@@ -68,7 +68,7 @@ async fn b061_past_the_wait_the_call_answers_and_the_ask_stays() {
 }
 
 #[tokio::test]
-async fn b021_once_does_not_cover_other_bytes() {
+async fn decision22_once_does_not_cover_other_bytes() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "create", &writes()).await;
@@ -205,7 +205,7 @@ async fn b067_standing_and_destructive_answers_need_a_fresh_proof() {
 }
 
 #[tokio::test]
-async fn b023_a_version_with_an_any_site_gets_only_once() {
+async fn decision23_a_version_with_an_any_site_gets_only_once() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     let any = module("Sends anything.", r#""/orders", { method: String(input.n) }"#);
@@ -264,7 +264,7 @@ async fn b065_asks_and_approvals_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn b029_a_decision_under_another_key_lets_nothing_go() {
+async fn decision29_a_decision_under_another_key_lets_nothing_go() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "create", &writes()).await;
@@ -280,7 +280,7 @@ async fn b029_a_decision_under_another_key_lets_nothing_go() {
 }
 
 #[tokio::test]
-async fn b024_an_ask_expires_after_a_day() {
+async fn decision24_an_ask_expires_after_a_day() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "create", &writes()).await;
@@ -299,7 +299,7 @@ async fn b024_an_ask_expires_after_a_day() {
 }
 
 #[tokio::test]
-async fn b011_open_asks_of_an_agent_are_bounded() {
+async fn decision11_open_asks_of_an_agent_are_bounded() {
     let house = House::waiting(Duration::from_millis(10)).await;
     let (_, caller) = house.furnished().await;
     for number in 0..9 {
@@ -353,7 +353,7 @@ async fn b039_a_caller_who_goes_away_leaves_the_ask_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn b013_a_person_may_publish_and_the_tool_still_asks_for_the_agent() {
+async fn decision15_a_person_may_publish_and_the_tool_still_asks_for_the_agent() {
     let house = House::waiting(PARKS).await;
     let (agent, caller) = house.furnished().await;
     let publish = PublishRequest { tool: tool("create"), connection: None, source: writes() };

@@ -68,7 +68,7 @@ impl Checker for InProcess {
 }
 
 /// What the scripted module does next.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// One request; its outcome becomes part of the result.
     Send(&'static str, &'static str, &'static str),
@@ -153,6 +153,7 @@ pub(crate) struct House {
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Arc<Scripted>,
     pub(crate) clock: Arc<TestClock>,
+    proxy: Arc<Proxy>,
     key: KeyFile,
     wait_budget: Duration,
 }
@@ -235,7 +236,7 @@ impl House {
         let engine = Engine::start(Parts {
             node: node.into(),
             store: store.clone(),
-            proxy,
+            proxy: proxy.clone(),
             vault,
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
@@ -244,7 +245,7 @@ impl House {
         })
         .await
         .unwrap();
-        Self { engine, store, sandbox, clock, key, wait_budget }
+        Self { engine, store, sandbox, clock, proxy, key, wait_budget }
     }
 
     /// A person with a code in hand.
@@ -342,11 +343,20 @@ impl House {
 
     /// Requests of a method the proxy let go, from its audit.
     pub(crate) async fn let_go(&self, method: &str) -> usize {
+        let intent = |event: &AuditEvent| event.kind == AuditKind::Intent && event.method == method;
+        self.audited().await.into_iter().filter(intent).count()
+    }
+
+    /// The same once the proxy has written its last row; it sends nothing after.
+    pub(crate) async fn audited_to_the_end(&self) -> Vec<AuditEvent> {
+        self.proxy.stop().await;
+        self.audited().await
+    }
+
+    /// What the proxy wrote down, in order.
+    pub(crate) async fn audited(&self) -> Vec<AuditEvent> {
         let rows = self.store.rows(NODE, 0, 10_000).await.unwrap();
-        rows.iter()
-            .map(|row| serde_json::from_str::<AuditEvent>(&row.event).unwrap())
-            .filter(|event| event.kind == AuditKind::Intent && event.method == method)
-            .count()
+        rows.iter().map(|row| serde_json::from_str(&row.event).unwrap()).collect()
     }
 
     /// Names in the agent's list.

@@ -8,7 +8,7 @@ fn passphrase(text: &str) -> PersonCredential {
 }
 
 #[tokio::test]
-async fn b037_a_code_proves_once_and_for_ten_minutes() {
+async fn decision37_a_code_proves_once_and_for_ten_minutes() {
     let house = House::new().await;
     let code = house.engine.issue_code().await.unwrap();
     let show = |code: &str| house.engine.prove_person(PersonCredential::Code(code.to_owned()));
@@ -24,7 +24,7 @@ async fn b037_a_code_proves_once_and_for_ten_minutes() {
 }
 
 #[tokio::test]
-async fn b037_the_passphrase_is_set_once_proved_and_a_change_ends_sessions() {
+async fn decision37_the_passphrase_is_set_once_proved_and_a_change_ends_sessions() {
     let house = House::new().await;
     let engine = &house.engine;
     assert!(engine.needs_setup().await.unwrap());
@@ -47,7 +47,7 @@ async fn b037_the_passphrase_is_set_once_proved_and_a_change_ends_sessions() {
 }
 
 #[tokio::test]
-async fn b037_a_session_ends_by_itself_and_by_hand() {
+async fn decision37_a_session_ends_by_itself_and_by_hand() {
     let house = House::new().await;
     let proof = house.person().await;
     let one = house.engine.open_session(&proof).await.unwrap();

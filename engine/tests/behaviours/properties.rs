@@ -1,9 +1,9 @@
 //! Invariants K as properties: whatever happens in whatever order, the list is
 //! the set, history replays to it, and no answer releases more than it said.
 
-use crate::house::{DAY_MS, House, module, posts, tool, writes};
+use crate::house::{DAY_MS, House, Step, module, posts, reads, tool, writes};
 use cambium_engine::{Event, HistoryEntry};
-use cambium_proxy::Answer;
+use cambium_proxy::{Answer, AuditKind};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -153,6 +153,72 @@ proptest! {
             let gone = house.let_go("POST").await;
             assert!(gone <= allowed, "{gone} went, {allowed} were allowed");
             assert!(gone <= running);
+        });
+    }
+}
+
+fn requests() -> impl Strategy<Value = Vec<Step>> {
+    let method = prop::sample::select(vec![
+        "GET", "HEAD", "get", "POST", "PUT", "PATCH", "DELETE", "delete", "OPTIONS", "TRACE",
+        "CONNECT", "GE T", "PROPFIND", "",
+    ]);
+    let target = prop::sample::select(vec!["/x", "/orders", "/x?y=1", "//evil.example", "/../x"]);
+    let one = (method, target).prop_map(|(method, target)| Step::Send(method, target, "{}"));
+    prop::collection::vec(one, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever a module tries: a dry run, and a real run of a version the check
+    /// calls read-only, let nothing go but GET and HEAD.
+    #[test]
+    fn b095_a_dry_run_and_a_read_only_version_send_reads_only(tried in requests(), dry in any::<bool>()) {
+        runtime().block_on(async {
+            let house = House::waiting(Duration::from_millis(1)).await;
+            let (_, caller) = house.furnished().await;
+            let source = if dry { writes() } else { reads() };
+            house.publish(&caller, "a", &source).await;
+            house.sandbox.plays("shop__a", tried);
+            match dry {
+                true => house.dry_run(&caller, "a").await,
+                false => house.call(&caller, "a").await,
+            };
+            for event in house.audited_to_the_end().await {
+                let let_go = matches!(event.kind, AuditKind::Intent | AuditKind::Outcome);
+                assert!(!let_go || ["GET", "HEAD"].contains(&event.method.as_str()), "{event:?}");
+            }
+        });
+    }
+
+    /// Each request has its row: what went out an intent and then an outcome,
+    /// what did not its refusal, preview or hold.
+    #[test]
+    fn b093_every_request_has_a_row_and_nothing_goes_before_it(tried in requests(), dry in any::<bool>()) {
+        runtime().block_on(async {
+            let house = House::waiting(Duration::from_millis(1)).await;
+            let (_, caller) = house.furnished().await;
+            house.publish(&caller, "a", &reads()).await;
+            let count = tried.len();
+            house.sandbox.plays("shop__a", tried);
+            let envelope = match dry {
+                true => house.dry_run(&caller, "a").await,
+                false => house.call(&caller, "a").await,
+            };
+            let rows = house.audited_to_the_end().await;
+            let mut told = std::collections::BTreeMap::<u32, Vec<AuditKind>>::new();
+            for row in rows.iter().filter(|row| Some(&row.run) == envelope.run.as_ref()) {
+                told.entry(row.request).or_default().push(row.kind);
+            }
+            // A refusal that ends the run leaves what the script had left unsaid.
+            assert!(!told.is_empty() && told.len() <= count, "{told:?}");
+            for kinds in told.values() {
+                match kinds[..] {
+                    [AuditKind::Intent, AuditKind::Outcome]
+                    | [AuditKind::Refusal | AuditKind::Preview | AuditKind::Hold] => {}
+                    _ => panic!("{kinds:?}"),
+                }
+            }
         });
     }
 }

@@ -34,6 +34,23 @@ async fn b053_a_publish_promotes_for_its_agent_only_and_once() {
 }
 
 #[tokio::test]
+async fn b054_source_is_read_of_demoted_tools_and_of_revoked_connections() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.engine.demote(&caller, &tool("create")).await.unwrap();
+    let connection = house.engine.connection("shop").await.unwrap();
+    house.engine.revoke_connection(&house.person().await, &connection.id).await.unwrap();
+    for version in [None, Some(1)] {
+        let read = house.engine.read_tool_source(&tool("create"), version).await.unwrap();
+        assert_eq!((read.source.as_str(), read.version, read.current), (&*writes(), 1, 1));
+        assert!(!read.hints.read_only && !read.hints.destructive);
+        assert_eq!(read.call_sites.len(), 1);
+        assert_eq!(read.input_schema["type"], "object");
+    }
+}
+
+#[tokio::test]
 async fn b056_identical_content_is_a_no_op_that_says_so() {
     let house = House::new().await;
     let (_, caller) = house.furnished().await;
@@ -44,7 +61,7 @@ async fn b056_identical_content_is_a_no_op_that_says_so() {
 }
 
 #[tokio::test]
-async fn b015_a_publish_needs_a_connection_in_scope() {
+async fn decision15_a_publish_needs_a_connection_in_scope() {
     let house = House::new().await;
     let (agent, caller) = house.agent("claude").await;
     let none = house.try_publish(&caller, "list", &reads()).await.unwrap_err();
@@ -119,7 +136,7 @@ async fn b003_the_vendor_execute_is_reserved() {
 }
 
 #[tokio::test]
-async fn b029_a_row_whose_mac_does_not_hold_runs_nowhere_and_poisons_nothing() {
+async fn decision29_a_row_whose_mac_does_not_hold_runs_nowhere_and_poisons_nothing() {
     let house = House::new().await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "list", &reads()).await;

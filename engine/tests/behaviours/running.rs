@@ -247,6 +247,23 @@ async fn b032_a_detached_run_is_collected_later_by_its_agent_only() {
 }
 
 #[tokio::test]
+async fn b027_an_agent_may_demote_what_runs_and_the_run_finishes() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "list", &reads()).await;
+    let (here, word) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let steps = [Step::Wait(here.clone(), word.clone()), Step::Return(json!("done"))];
+    house.sandbox.plays("shop__list", steps);
+    let call = house.calling(&caller, "list");
+    here.notified().await;
+    assert_eq!(house.engine.demote(&caller, &tool("list")).await.unwrap(), 0);
+    assert!(house.listed(&caller).await.is_empty());
+    word.notify_one();
+    let envelope = call.await.unwrap();
+    assert_eq!((envelope.status, envelope.result), (Status::Ok, Some(json!("done"))));
+}
+
+#[tokio::test]
 async fn b035_runs_of_a_dead_node_end_as_lost() {
     let house = House::new().await;
     let (agent, caller) = house.furnished().await;
@@ -265,7 +282,7 @@ async fn b035_runs_of_a_dead_node_end_as_lost() {
 }
 
 #[tokio::test]
-async fn b011_runs_of_one_agent_are_bounded_and_drain_ends_them() {
+async fn decision11_runs_of_one_agent_are_bounded_and_drain_ends_them() {
     let house = House::new().await;
     let (_, caller) = house.furnished().await;
     let (_, other) = house.agent("codex").await;

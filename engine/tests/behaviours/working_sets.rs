@@ -1,7 +1,7 @@
 //! Behaviours A, B and C: what a list holds, how tools get in and out, who is
 //! told, and what find_tool says.
 
-use crate::house::{House, code, module, reads, sent, tool, writes};
+use crate::house::{House, START_MS, code, module, reads, sent, tool, writes};
 use cambium_engine::{Event, MoveCause, Status};
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn b016_nothing_found_points_at_acquire_and_lists_connections() {
 }
 
 #[tokio::test]
-async fn b038_a_paused_agent_is_refused_and_a_person_resumes_it() {
+async fn decision38_a_paused_agent_is_refused_and_a_person_resumes_it() {
     let house = House::new().await;
     let (agent, caller) = house.furnished().await;
     house.publish(&caller, "list", &reads()).await;
@@ -178,4 +178,54 @@ async fn b038_a_paused_agent_is_refused_and_a_person_resumes_it() {
         .unwrap();
     let resumed = house.engine.authenticate(&token).await.unwrap();
     assert_eq!(house.call(&resumed, "list").await.status, Status::Ok);
+}
+
+#[tokio::test]
+async fn b020_find_tool_never_asks_and_is_no_use() {
+    let house = House::new().await;
+    let (agent, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    let mut events = house.engine.events();
+    for query in ["create", "shop", "orders", "weather", ""] {
+        house.engine.find_tool(&caller, query).await.unwrap();
+    }
+    assert_eq!(sent(&mut events), []);
+    assert!(house.engine.asks().await.unwrap().is_empty());
+    assert!(house.sandbox.ran.lock().unwrap().is_empty());
+    assert_eq!(house.engine.working_set(&agent.id).await.unwrap()[0].last_used_ms, None);
+}
+
+#[tokio::test]
+async fn b021_a_move_answers_the_sets_new_size_and_a_promotion_the_schema() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    let (_, other) = house.agent("codex").await;
+    house.publish(&caller, "list", &reads()).await;
+    house.publish(&caller, "create", &writes()).await;
+    let mut events = house.engine.events();
+    let (size, listed) = house.engine.promote(&other, &tool("create")).await.unwrap();
+    assert_eq!(size, 1);
+    assert_eq!(listed.input_schema["properties"]["n"]["type"], "integer");
+    assert!(!listed.hints.read_only);
+    assert_eq!(house.engine.promote(&other, &tool("list")).await.unwrap().0, 2);
+    assert_eq!(house.engine.demote(&other, &tool("create")).await.unwrap(), 1);
+    let asked = sent(&mut events).iter().any(|event| matches!(event, Event::AskOpened(_)));
+    assert!(!asked, "b022: moving a write tool asks nobody");
+}
+
+#[tokio::test]
+async fn b025_a_promotion_goes_above_the_cap_starts_the_clock_and_is_no_use() {
+    let house = House::new().await;
+    let (agent, caller) = house.furnished().await;
+    let person = house.person().await;
+    house.engine.set_agent(&person, &agent.id, None, Some(1), None, None).await.unwrap();
+    for name in ["a", "b", "c"] {
+        house.publish(&caller, name, &reads()).await;
+    }
+    house.engine.demote(&caller, &tool("b")).await.unwrap();
+    house.clock.advance(5);
+    assert_eq!(house.engine.promote(&caller, &tool("b")).await.unwrap().0, 3, "the cap is 1");
+    let set = house.engine.working_set(&agent.id).await.unwrap();
+    let promoted = set.iter().find(|entry| entry.tool == tool("b")).unwrap();
+    assert_eq!((promoted.promoted_ms, promoted.last_used_ms), (START_MS + 5, None));
 }

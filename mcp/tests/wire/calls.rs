@@ -73,6 +73,28 @@ async fn b001_the_list_is_the_fixed_tools_and_exactly_the_working_set() {
 }
 
 #[tokio::test]
+async fn b002_b007_b009_every_agent_has_the_fixed_tools_in_one_order_and_is_told_of_changes() {
+    for (over, era) in WAYS {
+        let (world, client) = with_client(over, era).await;
+        let bare = world.agent("bare").await;
+        let empty = connect(&world, &bare.token, over, era).await;
+        let first = empty.names().await;
+        assert_eq!(first, FIXED, "b002: whatever its working set {over:?} {era:?}");
+        for _ in 0..3 {
+            assert_eq!(empty.names().await, first, "b007");
+        }
+        let listed = client.names().await;
+        assert_eq!(listed[..FIXED.len()], FIXED);
+        assert!(listed[FIXED.len()..].is_sorted(), "b007: by wire name");
+        let said = client.service.peer_info().unwrap();
+        let tools = said.capabilities.tools.clone().unwrap();
+        assert_eq!(tools.list_changed, Some(true), "b009 {over:?} {era:?}");
+        empty.service.cancel().await.unwrap();
+        end(world, client).await;
+    }
+}
+
+#[tokio::test]
 async fn b028_by_name_and_by_run_tool_answer_the_same() {
     for (over, era) in WAYS {
         let (world, client) = with_client(over, era).await;
