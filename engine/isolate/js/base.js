@@ -71,9 +71,9 @@ function ownEntries(object, what) {
   const entries = list();
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i];
-    if (typeof key !== "string") continue;
     const found = ReflectGetOwnPropertyDescriptor(object, key);
     if (found === undefined || !found.enumerable) continue;
+    if (typeof key !== "string") throw new TypeError(`${what} has a key that is a symbol`);
     if (!ObjectHasOwn(found, "value")) {
       throw new TypeError(`${what}.${key} must be a plain value, not a getter`);
     }
@@ -209,6 +209,47 @@ function describe(error) {
   return fixed;
 }
 
+// A lower bound of a value's length as JSON, by what is near its top: making a
+// text far over the cap would cost the memory that the cap is there to save.
+// Runs no code of the module; whatever it cannot see counts nothing.
+function textAtLeast(value, most) {
+  let found = 0;
+  const queue = list();
+  push(queue, value);
+  for (let at = 0; at < queue.length && found <= most; at++) {
+    const one = queue[at];
+    if (typeof one === "string") found += one.length;
+    if (isPrimitive(one) || typeof one === "function" || !isTextPlain(one)) continue;
+    if (core.isTypedArray(one)) {
+      // `"0":1,` each.
+      found += 6 * TypedArrayPrototypeGetLength(one);
+      continue;
+    }
+    const array = ArrayIsArray(one);
+    if (array && (found += one.length) > most) break;
+    // The keys of a string object are as many as its characters.
+    if (!array && ObjectHasOwn(one, "length")) continue;
+    const keys = array ? one : ReflectOwnKeys(one);
+    for (let i = 0; i < keys.length && i < LOOKED_AT && queue.length < LOOKED_AT; i++) {
+      const key = array ? i : keys[i];
+      const entry = ReflectGetOwnPropertyDescriptor(one, key);
+      if (typeof key === "symbol" || entry === undefined || !entry.enumerable) continue;
+      if (ObjectHasOwn(entry, "value")) push(queue, entry.value);
+    }
+  }
+  return found;
+}
+// Values looked at; enough for the texts of a page of results.
+const LOOKED_AT = 256;
+
+// True when no proxy and no `toJSON` stands between an object and its text.
+function isTextPlain(object) {
+  for (let one = object; one !== null; one = ReflectGetPrototypeOf(one)) {
+    if (core.isProxy(one) || ObjectHasOwn(one, "toJSON")) return false;
+  }
+  return true;
+}
+
 function asciiLower(text) {
   let lower = "";
   for (let i = 0; i < text.length; i++) {
@@ -243,5 +284,6 @@ return {
   primitiveText,
   push,
   show,
+  textAtLeast,
 };
 })();

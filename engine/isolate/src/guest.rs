@@ -3,7 +3,8 @@
 //! afterwards, so nothing is cleaned up.
 
 use crate::job::{
-    ENDING, Ended, Ending, JOB, JOB_LIMITS, JOB_PIECE, JobHead, LOG, PIECE, RESULT_PIECE,
+    ENDING, EXIT_PANIC, Ended, Ending, JOB, JOB_LIMITS, JOB_PIECE, JobHead, LOG, PIECE,
+    RESULT_PIECE,
 };
 use crate::link::Link;
 use crate::runtime::{Call, Runtime};
@@ -32,6 +33,8 @@ pub struct IsolateGuest {
 
 impl Guest for IsolateGuest {
     fn boot(payload: Payload) -> Result<Self, String> {
+        // A panic must not look like an allocation that failed.
+        std::panic::set_hook(Box::new(|_| std::process::exit(EXIT_PANIC)));
         // Without io: an epoll made here would be shared by all children.
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -78,6 +81,7 @@ async fn serve(
     };
     let link = Rc::new(Link::new(head.log_bytes, Box::new(say)));
     runtime.attach(link.clone());
+    runtime.limit_heap(head.heap_bytes);
 
     let specifier = format!("tool:{}", head.tool);
     let call = Call {

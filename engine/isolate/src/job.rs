@@ -27,6 +27,9 @@ pub(crate) const JOB_LIMITS: FrameLimits =
     FrameLimits { payload: PIECE, frames: 2_000, bytes: 64 * 1024 * 1024 };
 /// Exit code of a worker whose V8 heap is full.
 pub(crate) const EXIT_HEAP: i32 = 85;
+/// Exit code of a worker whose own code panicked: a fault of ours. What is left
+/// to end a worker by SIGABRT is an allocation that failed.
+pub(crate) const EXIT_PANIC: i32 = 86;
 
 /// What the parent takes from a worker with these caps.
 pub(crate) fn answer_limits(result_bytes: usize, log_bytes: usize) -> FrameLimits {
@@ -47,6 +50,7 @@ pub(crate) struct JobHead {
     pub(crate) vendor: String,
     pub(crate) display_name: String,
     pub(crate) proxy_base: String,
+    pub(crate) heap_bytes: usize,
     pub(crate) result_bytes: usize,
     pub(crate) log_bytes: usize,
     pub(crate) source_bytes: usize,

@@ -3,6 +3,7 @@
 //! frames to the socket and back. Order and windows are kept so that the parent
 //! never has a reason to call a frame forged.
 
+use crate::job::EXIT_PANIC;
 use bytes::Bytes;
 use cambium_jail::frames::fetch::{
     CHUNK_MAX, FetchFault, FetchFrame, HEAD_MAX, HEADERS_MAX, RequestHead, ResponseHead, WINDOW,
@@ -317,6 +318,6 @@ fn gone() -> FetchFault {
 /// can go on safely.
 pub(crate) fn random(buffer: &mut [u8]) {
     if getrandom::fill(buffer).is_err() {
-        std::process::abort();
+        std::process::exit(EXIT_PANIC);
     }
 }

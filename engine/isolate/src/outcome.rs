@@ -2,12 +2,17 @@
 //! the kernel's for its death, our own limits for the rest. The order here is
 //! the order of trust.
 
-use crate::job::{EXIT_HEAP, Ended, Ending};
+use crate::job::{EXIT_HEAP, EXIT_PANIC, Ended, Ending};
 use cambium_engine::{Outcome, ToolResult};
 use cambium_jail::{Exit, Verdict};
 
 /// Deepest JSON a result may nest; readers of the answer recurse.
 const DEPTH: usize = 100;
+
+/// Longest message and stack of what was thrown, bytes: the glue's own bounds,
+/// four bytes a character.
+const MESSAGE: usize = 16 * 1024;
+const STACK: usize = 32 * 1024;
 
 /// What ended a run first, as the parent saw it.
 #[derive(Debug)]
@@ -41,7 +46,15 @@ pub(crate) fn outcome(seen: Seen, exit: &Exit) -> Outcome {
 fn from_exit(exit: &Exit) -> Outcome {
     match exit.verdict() {
         Verdict::CpuLimit => Outcome::CpuLimit,
-        Verdict::MemoryLimit | Verdict::Exited(EXIT_HEAP) => Outcome::MemoryLimit,
+        // Our own panics exit and V8's own checks trap, so an abort is an
+        // allocation that failed, however little was resident by then.
+        Verdict::MemoryLimit | Verdict::Exited(EXIT_HEAP) | Verdict::Crashed(libc::SIGABRT) => {
+            Outcome::MemoryLimit
+        }
+        Verdict::Exited(EXIT_PANIC) => {
+            tracing::error!("a worker's own code panicked");
+            Outcome::Crashed { signal: libc::SIGABRT }
+        }
         Verdict::Crashed(signal) => Outcome::Crashed { signal },
         Verdict::Exited(code) => {
             Outcome::Unavailable(format!("the worker ended with code {code} and no result"))
@@ -57,13 +70,31 @@ fn from_ending(ending: Ending, bytes: bytes::Bytes) -> Outcome {
             Ok(text) => Outcome::Ok(ToolResult::Value(text)),
             Err(reason) => Outcome::ToolError { message: reason.to_owned(), stack: String::new() },
         },
-        Ending::Response { status, content_type, .. } => {
+        Ending::Response { status, content_type, .. } if (200..=599).contains(&status) => {
+            let content_type = plain(content_type);
             Outcome::Ok(ToolResult::Response { status, content_type, body: bytes })
         }
-        Ending::Threw { message, stack } => Outcome::ToolError { message, stack },
+        Ending::Response { .. } => Outcome::ToolError {
+            message: "the module returned a response without a status of HTTP".to_owned(),
+            stack: String::new(),
+        },
+        Ending::Threw { message, stack } => {
+            Outcome::ToolError { message: clip(message, MESSAGE), stack: clip(stack, STACK) }
+        }
         Ending::NeverSettled => Outcome::NeverSettled,
         Ending::TooLarge => Outcome::OutputLimit,
     }
+}
+
+/// A text the worker bounds itself; it is not believed to have done so.
+fn clip(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+/// A content type is printable ASCII, or none.
+fn plain(text: String) -> String {
+    if text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) { text } else { String::new() }
 }
 
 /// The worker is hostile: its JSON is text until it was read.

@@ -14,10 +14,13 @@ use deno_core::{JsRuntime, PollEventLoopOptions, RuntimeOptions, scope, v8};
 use std::ffi::{c_char, c_void};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
-/// V8 heap of every isolate, bytes: the soft limit.
+/// V8 heap an isolate boots with, bytes; a job's own limit replaces it.
 const HEAP: usize = 64 * 1024 * 1024;
+/// What the job allows. A process runs one isolate and one job.
+static HEAP_MOST: AtomicUsize = AtomicUsize::new(HEAP);
 
 /// Removes what only making the isolate needed and what no module may find, and
 /// wakes what is slow the first time: ICU above all (25 ms). Not done in the
@@ -136,6 +139,17 @@ impl Runtime {
         self.js.op_state().borrow_mut().put(link);
     }
 
+    /// Sets the heap limit of the run: the soft limit, since V8 looks at it only
+    /// now and then. A limit below what is alive already becomes that.
+    pub(crate) fn limit_heap(&mut self, bytes: usize) {
+        HEAP_MOST.store(bytes, Ordering::Relaxed);
+        let isolate = self.js.v8_isolate();
+        // V8 lowers a limit only when a callback is taken off; it is raised by
+        // the callback when the old one is reached.
+        isolate.remove_near_heap_limit_callback(heap_full, bytes);
+        isolate.add_near_heap_limit_callback(heap_full, std::ptr::null_mut());
+    }
+
     /// Evaluates the module, calls its tool and reads what comes back.
     pub(crate) async fn run(&mut self, call: &Call<'_>, link: &Link) -> Ended {
         match self.try_run(call, link).await {
@@ -153,7 +167,7 @@ impl Runtime {
         if let Some(promise) = self.promise(&value) {
             value = self.wait(&promise, link).await?;
         }
-        let settled = self.settle(&value)?;
+        let settled = self.settle(&value, call.result_bytes)?;
         if let Some(promise) = self.promise(&settled) {
             let parts = self.wait(&promise, link).await?;
             return self.response(&parts, call.result_bytes);
@@ -287,14 +301,22 @@ impl Runtime {
         })
     }
 
-    fn settle(&mut self, value: &v8::Global<v8::Value>) -> Result<v8::Global<v8::Value>, Stop> {
+    fn settle(
+        &mut self,
+        value: &v8::Global<v8::Value>,
+        most: usize,
+    ) -> Result<v8::Global<v8::Value>, Stop> {
         let (answer, thrown) = {
             scope!(scope, self.js);
             v8::tc_scope!(let tc, scope);
             let function = v8::Local::new(tc, &self.settle);
             let value = v8::Local::new(tc, value);
             let undefined = v8::undefined(tc).into();
-            let answer = function.call(tc, undefined, &[value]);
+            let most = v8::Number::new(tc, most as f64).into();
+            let answer = function.call(tc, undefined, &[value, most]);
+            if answer.is_some_and(|answer| answer.is_undefined()) {
+                return Err(Stop::TooLarge);
+            }
             let answer = answer.map(|value| v8::Global::new(tc, value));
             (answer, tc.exception().map(|error| v8::Global::new(tc, error)))
         };
@@ -381,7 +403,11 @@ fn hooks(
 }
 
 /// V8 would abort; the exit code tells the parent what ran out.
-unsafe extern "C" fn heap_full(_: *mut c_void, _: usize, _: usize) -> usize {
+unsafe extern "C" fn heap_full(_: *mut c_void, current: usize, _: usize) -> usize {
+    let most = HEAP_MOST.load(Ordering::Relaxed);
+    if current < most {
+        return most;
+    }
     // SAFETY: ends the process at once, running nothing of it.
     unsafe { libc::_exit(EXIT_HEAP) }
 }

@@ -276,6 +276,7 @@ async fn send_job(writer: &mut JobWriter, job: &Job) -> Result<(), FrameError> {
         vendor: job.vendor.clone(),
         display_name: job.display_name.clone(),
         proxy_base: job.proxy_base.clone(),
+        heap_bytes: job.limits.heap_bytes,
         result_bytes: job.limits.result_bytes,
         log_bytes: job.limits.log_bytes,
         source_bytes: job.javascript.len(),

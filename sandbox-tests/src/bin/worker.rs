@@ -5,5 +5,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cambium_isolate::role_main(&[]).unwrap_or_else(cambium_sandbox_tests::measure::print)
+    cambium_isolate::role_main(&[("check", cambium_engine::check_bytes)])
+        .unwrap_or_else(cambium_sandbox_tests::measure::print)
 }

@@ -1,0 +1,4 @@
+export default async function (ctx) {
+  await ctx.fetch("/x");
+  return [/* nested */];
+}
