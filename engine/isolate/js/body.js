@@ -19,6 +19,7 @@ const {
   StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
+  StringPrototypeToWellFormed,
   SymbolIterator,
   SymbolToStringTag,
   TypedArrayPrototypeGetBuffer,
@@ -38,6 +39,7 @@ const {
   op_cambium_read_all,
 } = core.ops;
 const { asciiLower, isPlain, list, push } = core.loadExtScript("ext:cambium/base.js");
+const { needs } = core.loadExtScript("ext:cambium/headers.js");
 const { URLSearchParamsPrototype, parseUrlEncoded } = core.loadExtScript(
   "ext:deno_web/00_url.js",
 );
@@ -112,6 +114,9 @@ function takeBody(value, json) {
     }
     if (ObjectPrototypeIsPrototypeOf(ReadableStreamPrototype, value)) {
       if (json) throw new TypeError("a stream cannot be a request body; pass a string or bytes");
+      if (streams.isReadableStreamLocked(value) || streams.isReadableStreamDisturbed(value)) {
+        throw new TypeError("the stream is locked or was already read");
+      }
       return { __proto__: null, inner: inner(null, value, 0), type: null };
     }
     if (json && isPlain(value)) {
@@ -296,36 +301,53 @@ let isFormData;
 class FormData {
   #entries = list();
 
-  constructor() {}
+  constructor(form = undefined) {
+    if (form !== undefined) throw new TypeError("there is no form to read from here");
+  }
 
-  #entry(name, value, filename) {
-    name = String(name);
+  #entry(given, name, value, filename) {
+    needs(given, 2, "a form's entry");
+    name = text(name);
+    if (given > 2 && !ObjectPrototypeIsPrototypeOf(BlobPrototype, value)) {
+      throw new TypeError("only a blob has a file name");
+    }
     if (ObjectPrototypeIsPrototypeOf(BlobPrototype, value)) {
       const isFile = ObjectPrototypeIsPrototypeOf(FilePrototype, value);
       const as = filename === undefined
         ? (isFile ? ReflectApply(fileName, value, []) : "blob")
-        : String(filename);
+        : text(filename);
       const type = ReflectApply(blobType, value, []);
       const file = isFile && filename === undefined
         ? value
         : new File([value], as, { __proto__: null, type });
       return [name, file];
     }
-    return [name, String(value)];
+    return [name, text(value)];
   }
 
   append(name, value, filename = undefined) {
-    push(this.#entries, this.#entry(name, value, filename));
+    push(this.#entries, this.#entry(arguments.length, name, value, filename));
   }
 
+  // Takes the place of the first entry of its name.
   set(name, value, filename = undefined) {
-    const entry = this.#entry(name, value, filename);
-    this.delete(name);
-    push(this.#entries, entry);
+    const entry = this.#entry(arguments.length, name, value, filename);
+    const kept = list();
+    let placed = false;
+    for (let i = 0; i < this.#entries.length; i++) {
+      if (this.#entries[i][0] !== entry[0]) push(kept, this.#entries[i]);
+      else if (!placed) {
+        push(kept, entry);
+        placed = true;
+      }
+    }
+    if (!placed) push(kept, entry);
+    this.#entries = kept;
   }
 
   delete(name) {
-    name = String(name);
+    needs(arguments.length, 1, "delete");
+    name = text(name);
     const kept = list();
     for (let i = 0; i < this.#entries.length; i++) {
       if (this.#entries[i][0] !== name) push(kept, this.#entries[i]);
@@ -334,7 +356,8 @@ class FormData {
   }
 
   get(name) {
-    name = String(name);
+    needs(arguments.length, 1, "get");
+    name = text(name);
     for (let i = 0; i < this.#entries.length; i++) {
       if (this.#entries[i][0] === name) return this.#entries[i][1];
     }
@@ -342,7 +365,8 @@ class FormData {
   }
 
   getAll(name) {
-    name = String(name);
+    needs(arguments.length, 1, "getAll");
+    name = text(name);
     const found = [];
     let count = 0;
     for (let i = 0; i < this.#entries.length; i++) {
@@ -360,7 +384,8 @@ class FormData {
   }
 
   has(name) {
-    name = String(name);
+    needs(arguments.length, 1, "has");
+    name = text(name);
     for (let i = 0; i < this.#entries.length; i++) {
       if (this.#entries[i][0] === name) return true;
     }
@@ -368,6 +393,7 @@ class FormData {
   }
 
   forEach(callback, thisArg = undefined) {
+    if (typeof callback !== "function") throw new TypeError("forEach takes a function");
     for (let i = 0; i < this.#entries.length; i++) {
       ReflectApply(callback, thisArg, [this.#entries[i][1], this.#entries[i][0], this]);
     }
@@ -392,10 +418,6 @@ class FormData {
     return this.#iterate(1);
   }
 
-  [SymbolIterator]() {
-    return this.#iterate(2);
-  }
-
   get [SymbolToStringTag]() {
     return "FormData";
   }
@@ -404,6 +426,30 @@ class FormData {
     formEntries = (form) => form.#entries;
     isFormData = (value) => value !== null && typeof value === "object" && #entries in value;
   }
+}
+
+primordials.ObjectDefineProperty(FormData.prototype, SymbolIterator, {
+  __proto__: null,
+  value: FormData.prototype.entries,
+  writable: true,
+  enumerable: false,
+  configurable: true,
+});
+
+// Text without lone surrogates, as forms and URLs carry it.
+function text(value) {
+  return StringPrototypeToWellFormed(String(value));
+}
+
+// Every line end as CR LF, as the standard encodes names and values.
+function withLineEnds(given) {
+  let whole = "";
+  for (let i = 0; i < given.length; i++) {
+    const code = StringPrototypeCharCodeAt(given, i);
+    if (code === 13 && StringPrototypeCharCodeAt(given, i + 1) === 10) i++;
+    whole += code === 10 || code === 13 ? "\r\n" : given[i];
+  }
+  return whole;
 }
 
 // A name or filename inside a multipart header.
@@ -429,11 +475,11 @@ async function multipart(form, boundary) {
     push(chunks, bytes);
   };
   for (let i = 0; i < pieces.length; i++) {
-    const name = quoted(pieces[i][0]);
+    const name = quoted(withLineEnds(pieces[i][0]));
     const value = pieces[i][1];
     if (typeof value === "string") {
       add(core.encode(
-        `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+        `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${withLineEnds(value)}\r\n`,
       ));
       continue;
     }
@@ -474,6 +520,16 @@ function findBytes(bytes, wanted, from) {
   return -1;
 }
 
+// The content type of one part.
+function partType(head) {
+  const mark = "content-type:";
+  const at = StringPrototypeIndexOf(asciiLower(head), mark);
+  if (at < 0) return "text/plain";
+  const end = StringPrototypeIndexOf(head, "\r\n", at);
+  const type = StringPrototypeSlice(head, at + mark.length, end < 0 ? head.length : end);
+  return type[0] === " " ? StringPrototypeSlice(type, 1) : type;
+}
+
 function parseForm(bytes, type) {
   const form = new FormData();
   const lower = asciiLower(type);
@@ -505,7 +561,9 @@ function parseForm(bytes, type) {
     if (name === null) break;
     push(formEntries(form), [
       name,
-      file === null ? core.decode(content) : new File([content], file),
+      file === null
+        ? core.decode(content)
+        : new File([content], file, { __proto__: null, type: partType(head) }),
     ]);
     at = next;
   }

@@ -4,6 +4,8 @@
 const { core, primordials } = __bootstrap;
 const {
   ArrayBufferIsView,
+  ArrayIsArray,
+  ObjectDefineProperty,
   ObjectFreeze,
   StringPrototypeSlice,
   SymbolToStringTag,
@@ -73,6 +75,11 @@ function bytesOf(value) {
   return core.isAnyArrayBuffer(value) ? new Uint8Array(value) : value;
 }
 
+// A prototype with the tag of the standard's interface and nothing to call.
+function tagged(name) {
+  return ObjectFreeze(ObjectDefineProperty({}, SymbolToStringTag, { __proto__: null, value: name }));
+}
+
 const bufferOf = (bytes) => TypedArrayPrototypeGetBuffer(TypedArrayPrototypeSlice(bytes));
 
 let keyOf;
@@ -96,11 +103,13 @@ class CryptoKey {
   }
 
   get algorithm() {
-    return { name: "HMAC", hash: { name: this.#state.hash } };
+    const length = 8 * TypedArrayPrototypeGetByteLength(this.#state.bytes);
+    return { name: "HMAC", hash: { name: this.#state.hash }, length };
   }
 
   get usages() {
-    return ["sign", "verify"];
+    const { sign, verify } = this.#state;
+    return sign ? (verify ? ["sign", "verify"] : ["sign"]) : ["verify"];
   }
 
   get [SymbolToStringTag]() {
@@ -124,25 +133,52 @@ function onlyHmac(algorithm) {
   }
 }
 
+function usagesOf(usages) {
+  if (!ArrayIsArray(usages)) throw new TypeError("the usages of a key are a list");
+  const found = { __proto__: null, sign: false, verify: false };
+  for (let i = 0; i < usages.length; i++) {
+    const usage = ownData(usages, i, "usages");
+    if (usage !== "sign" && usage !== "verify") {
+      throw new DOMException("an HMAC key signs and verifies", "SyntaxError");
+    }
+    found[usage] = true;
+  }
+  if (!found.sign && !found.verify) throw new DOMException("a key needs a usage", "SyntaxError");
+  return found;
+}
+
 const subtle = {
+  __proto__: tagged("SubtleCrypto"),
   async digest(algorithm, data) {
     return bufferOf(op_cambium_digest(hashName(algorithm), bytesOf(data)));
   },
-  async importKey(format, data, algorithm, extractable = false) {
+  async importKey(format, data, algorithm, extractable, usages) {
     if (format !== "raw") throw new DOMException("the key format must be raw", "NotSupportedError");
     onlyHmac(algorithm);
     const hash = hashName(ownData(plainObject(algorithm, "algorithm"), "hash", "algorithm"));
     const bytes = new Uint8Array(bufferOf(bytesOf(data)));
-    return makeKey({ __proto__: null, hash, bytes, extractable: !!extractable });
+    const { sign, verify } = usagesOf(usages);
+    if (TypedArrayPrototypeGetByteLength(bytes) === 0) {
+      throw new DOMException("a key needs bytes", "DataError");
+    }
+    return makeKey({ __proto__: null, hash, bytes, extractable: !!extractable, sign, verify });
+  },
+  async exportKey(format, key) {
+    if (format !== "raw") throw new DOMException("the key format must be raw", "NotSupportedError");
+    const { bytes, extractable } = keyOf(key);
+    if (!extractable) throw new DOMException("the key is not extractable", "InvalidAccessError");
+    return bufferOf(bytes);
   },
   async sign(algorithm, key, data) {
     onlyHmac(algorithm);
-    const { hash, bytes } = keyOf(key);
+    const { hash, bytes, sign } = keyOf(key);
+    if (!sign) throw new DOMException("the key is not for signing", "InvalidAccessError");
     return bufferOf(op_cambium_hmac(hash, bytes, bytesOf(data)));
   },
   async verify(algorithm, key, signature, data) {
     onlyHmac(algorithm);
-    const { hash, bytes } = keyOf(key);
+    const { hash, bytes, verify } = keyOf(key);
+    if (!verify) throw new DOMException("the key is not for verifying", "InvalidAccessError");
     const expected = op_cambium_hmac(hash, bytes, bytesOf(data));
     const given = bytesOf(signature);
     const size = TypedArrayPrototypeGetByteLength(expected);
@@ -153,7 +189,7 @@ const subtle = {
   },
 };
 
-const crypto = { getRandomValues, randomUUID, subtle: ObjectFreeze(subtle) };
+const crypto = { __proto__: tagged("Crypto"), getRandomValues, randomUUID, subtle: ObjectFreeze(subtle) };
 
 return { __proto__: null, crypto, CryptoKey };
 })();

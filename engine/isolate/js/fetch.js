@@ -11,6 +11,7 @@ const {
   ReflectApply,
   RangeError,
   String,
+  StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
@@ -20,13 +21,15 @@ const {
 const { op_cambium_cancel, op_cambium_fetch, op_cambium_head } = core.ops;
 const { asciiLower, asciiUpper, isPrimitive, ownData, ownEntries, plainObject, primitiveText } =
   core.loadExtScript("ext:cambium/base.js");
-const { define, headerPairs, Headers, toHeaders } = core.loadExtScript("ext:cambium/headers.js");
-const { consume, inner, mixBody, refused, takeBody, tee } = core.loadExtScript("ext:cambium/body.js");
+const { define, headerPairs, Headers, isToken, toHeaders } = core.loadExtScript("ext:cambium/headers.js");
+const { bodyUsed, consume, inner, mixBody, refused, takeBody, tee } = core.loadExtScript("ext:cambium/body.js");
 const { AbortSignalPrototype, add, newSignal, remove } = core.loadExtScript(
   "ext:deno_web/03_abort_signal.js",
 );
 const { URL, URLPrototype, URLSearchParamsPrototype } = core.loadExtScript("ext:deno_web/00_url.js");
 const urlHref = primordials.ReflectGetOwnPropertyDescriptor(URLPrototype, "href").get;
+const urlUsername = primordials.ReflectGetOwnPropertyDescriptor(URLPrototype, "username").get;
+const urlPassword = primordials.ReflectGetOwnPropertyDescriptor(URLPrototype, "password").get;
 const searchParamsText = URLSearchParamsPrototype.toString;
 const abortedOf = primordials.ReflectGetOwnPropertyDescriptor(AbortSignalPrototype, "aborted").get;
 const reasonOf = primordials.ReflectGetOwnPropertyDescriptor(AbortSignalPrototype, "reason").get;
@@ -47,6 +50,18 @@ function methodOf(value) {
   if (value.length > 16) return StringPrototypeSlice(value, 0, 17);
   const upper = asciiUpper(value);
   return KNOWN[upper] === true ? upper : value;
+}
+
+// A method of the Request class: the standard's set is upper-cased, PATCH is not,
+// and what no fetch may send is refused here already.
+function requestMethod(value) {
+  const method = String(value);
+  if (!isToken(method)) throw new TypeError("the method is not one");
+  const upper = asciiUpper(method);
+  if (upper === "CONNECT" || upper === "TRACE" || upper === "TRACK") {
+    throw new TypeError(`the method ${upper} cannot be used`);
+  }
+  return upper !== "PATCH" && KNOWN[upper] === true ? upper : method;
 }
 
 function isSignal(value) {
@@ -105,6 +120,13 @@ class Response {
     const headers = given === null ? undefined : ownData(given, "headers", "init");
     const number = status === undefined ? 200 : +status;
     if (!(number >= 200 && number <= 599)) throw new RangeError("status must be 200 to 599");
+    const reason = statusText === undefined ? "" : String(statusText);
+    for (let i = 0; i < reason.length; i++) {
+      const code = StringPrototypeCharCodeAt(reason, i);
+      if (code > 255 || code === 127 || (code < 32 && code !== 9)) {
+        throw new TypeError("statusText has a character it may not have");
+      }
+    }
     const taken = takeBody(body, false);
     if (taken.inner !== null && NO_BODY[number] === true) {
       throw new TypeError(`a response with status ${number} has no body`);
@@ -113,7 +135,7 @@ class Response {
     if (taken.type !== null && headersGet(ours, "content-type") === null) {
       headersSet(ours, "content-type", taken.type);
     }
-    this.#state = state(number | 0, statusText === undefined ? "" : String(statusText), ours, taken.inner, "");
+    this.#state = state(number | 0, reason, ours, taken.inner, "");
   }
 
   get status() {
@@ -137,6 +159,7 @@ class Response {
   }
 
   get type() {
+    if (this.#state.status === 0) return "error";
     return this.#state.url === "" ? "default" : "basic";
   }
 
@@ -151,7 +174,9 @@ class Response {
   }
 
   static json(value, init = undefined) {
-    const response = new Response(JSONStringify(value), init);
+    const text = JSONStringify(value);
+    if (text === undefined) throw new TypeError(`JSON cannot carry a ${typeof value}`);
+    const response = new Response(text, init);
     const headers = response.#state.headers;
     // What the constructor added for a string is not what the caller chose.
     if (headersGet(headers, "content-type") === "text/plain;charset=UTF-8") {
@@ -167,7 +192,11 @@ class Response {
   static redirect(url, status = 302) {
     const headers = new Headers();
     headersSet(headers, "location", ReflectApply(urlHref, new URL(url), []));
-    return makeResponse(state(status | 0, "", headers, null, ""));
+    const number = status | 0;
+    if (number !== 301 && number !== 302 && number !== 303 && number !== 307 && number !== 308) {
+      throw new RangeError("the status of a redirect is 301, 302, 303, 307 or 308");
+    }
+    return makeResponse(state(number, "", headers, null, ""));
   }
 
   get [SymbolToStringTag]() {
@@ -234,6 +263,39 @@ class Request {
     return "follow";
   }
 
+  // What the standard lists and a request here cannot choose.
+  get cache() {
+    return "default";
+  }
+
+  get credentials() {
+    return "same-origin";
+  }
+
+  get destination() {
+    return "";
+  }
+
+  get duplex() {
+    return "half";
+  }
+
+  get integrity() {
+    return "";
+  }
+
+  get keepalive() {
+    return false;
+  }
+
+  get mode() {
+    return "cors";
+  }
+
+  get referrer() {
+    return "about:client";
+  }
+
   clone() {
     const from = this.#state;
     const copy = new Request(from.url);
@@ -266,11 +328,18 @@ mixBody(
 
 // An absolute URL as text, normalised by the URL standard.
 function absolute(input) {
-  if (typeof input === "string") return ReflectApply(urlHref, new URL(input), []);
-  if (input !== null && typeof input === "object" && ObjectPrototypeIsPrototypeOf(URLPrototype, input)) {
-    return ReflectApply(urlHref, input, []);
+  const given = input !== null && typeof input === "object" &&
+      ObjectPrototypeIsPrototypeOf(URLPrototype, input)
+    ? ReflectApply(urlHref, input, [])
+    : input;
+  if (typeof given !== "string") {
+    throw new TypeError("the first argument must be a URL or a Request");
   }
-  throw new TypeError("the first argument must be a URL or a Request");
+  const url = new URL(given);
+  if (ReflectApply(urlUsername, url, []) !== "" || ReflectApply(urlPassword, url, []) !== "") {
+    throw new TypeError("a URL with a user name or password cannot be requested");
+  }
+  return ReflectApply(urlHref, url, []);
 }
 
 // SDKs hand over inits of their own making, so getters are read once here.
@@ -282,17 +351,31 @@ function requestFrom(input, init) {
   const headers = part("headers");
   const body = part("body");
   const signal = signalOf(part("signal"));
+  const url = from === null ? absolute(input) : from.url;
+  const chosen = method === undefined ? (from === null ? "GET" : from.method) : requestMethod(method);
+  if (body !== undefined && body !== null && (chosen === "GET" || chosen === "HEAD")) {
+    throw new TypeError(`a ${chosen} request has no body`);
+  }
   const taken = takeBody(body, false);
+  if (taken.inner !== null && taken.inner.stream !== null && part("duplex") !== "half") {
+    throw new TypeError("a body that is a stream needs `duplex: \"half\"`");
+  }
+  let moved = taken.inner;
+  if (moved === null && from !== null && from.body !== null) {
+    if (bodyUsed(from.body)) throw new TypeError("the body was already read");
+    moved = inner(from.body.bytes, from.body.stream, from.body.reply);
+    from.body.used = true;
+  }
   const ours = new Headers(headers ?? (from === null ? undefined : from.headers));
   if (taken.type !== null && headersGet(ours, "content-type") === null) {
     headersSet(ours, "content-type", taken.type);
   }
   return {
     __proto__: null,
-    method: method === undefined && from !== null ? from.method : methodOf(method),
-    url: from === null ? absolute(input) : from.url,
+    method: chosen,
+    url,
     headers: ours,
-    body: taken.inner === null && from !== null ? from.body : taken.inner,
+    body: moved,
     signal: signal ?? (from === null ? null : from.signal),
   };
 }

@@ -56,6 +56,10 @@ function headerValue(value, name) {
   return StringPrototypeSlice(text, start, end);
 }
 
+function needs(given, count, what) {
+  if (given < count) throw new TypeError(`${what} needs ${count} argument${count === 1 ? "" : "s"}`);
+}
+
 let read;
 let isHeaders;
 
@@ -64,12 +68,26 @@ class Headers {
 
   constructor(init = undefined) {
     if (init === undefined) return;
+    if (init === null || typeof init !== "object") throw new TypeError("headers must be an object or a list of pairs");
     if (isHeaders(init)) {
       const from = init.#pairs;
       for (let i = 0; i < from.length; i++) push(this.#pairs, [from[i][0], from[i][1]]);
     } else if (ArrayIsArray(init)) {
       for (let i = 0; i < init.length; i++) {
         const pair = ownData(init, i, "headers");
+        if (!ArrayIsArray(pair) || pair.length !== 2) {
+          throw new TypeError("each header of a list must be a pair");
+        }
+        this.#add(ownData(pair, 0, "header"), ownData(pair, 1, "header"));
+      }
+    } else if (!core.isProxy(init) && typeof init[SymbolIterator] === "function") {
+      // A map, a generator: each pair is read once.
+      const iterator = ReflectApply(init[SymbolIterator], init, []);
+      const next = iterator.next;
+      while (true) {
+        const step = ReflectApply(next, iterator, []);
+        if (step.done) break;
+        const pair = step.value;
         if (!ArrayIsArray(pair) || pair.length !== 2) {
           throw new TypeError("each header of a list must be a pair");
         }
@@ -87,10 +105,12 @@ class Headers {
   }
 
   append(name, value) {
+    needs(arguments.length, 2, "append");
     this.#add(name, value);
   }
 
   delete(name) {
+    needs(arguments.length, 1, "delete");
     name = headerName(name);
     const kept = list();
     for (let i = 0; i < this.#pairs.length; i++) {
@@ -100,6 +120,7 @@ class Headers {
   }
 
   get(name) {
+    needs(arguments.length, 1, "get");
     name = headerName(name);
     let found = null;
     for (let i = 0; i < this.#pairs.length; i++) {
@@ -119,6 +140,7 @@ class Headers {
   }
 
   has(name) {
+    needs(arguments.length, 1, "has");
     name = headerName(name);
     for (let i = 0; i < this.#pairs.length; i++) {
       if (this.#pairs[i][0] === name) return true;
@@ -127,6 +149,7 @@ class Headers {
   }
 
   set(name, value) {
+    needs(arguments.length, 2, "set");
     name = headerName(name);
     value = headerValue(value, name);
     const kept = list();
@@ -169,9 +192,11 @@ class Headers {
     return sorted;
   }
 
+  // Sorted anew at each step: what changes meanwhile shows, as the standard has it.
   *#iterate(kind) {
-    const sorted = this.#sorted();
-    for (let i = 0; i < sorted.length; i++) {
+    for (let i = 0; ; i++) {
+      const sorted = this.#sorted();
+      if (i >= sorted.length) return;
       yield kind === 2 ? [sorted[i][0], sorted[i][1]] : sorted[i][kind];
     }
   }
@@ -188,10 +213,6 @@ class Headers {
     return this.#iterate(1);
   }
 
-  [SymbolIterator]() {
-    return this.#iterate(2);
-  }
-
   get [SymbolToStringTag]() {
     return "Headers";
   }
@@ -201,6 +222,15 @@ class Headers {
     isHeaders = (value) => value !== null && typeof value === "object" && #pairs in value;
   }
 }
+
+// The standard's default iterator is `entries` itself.
+primordials.ObjectDefineProperty(Headers.prototype, SymbolIterator, {
+  __proto__: null,
+  value: Headers.prototype.entries,
+  writable: true,
+  enumerable: false,
+  configurable: true,
+});
 
 function define(array, index, value) {
   primordials.ObjectDefineProperty(array, index, {
@@ -217,5 +247,5 @@ function toHeaders(init) {
   return new Headers(init);
 }
 
-return { __proto__: null, define, Headers, headerPairs: (headers) => read(headers), isHeaders: (value) => isHeaders(value), toHeaders };
+return { __proto__: null, define, Headers, headerPairs: (headers) => read(headers), isHeaders: (value) => isHeaders(value), isToken, needs, toHeaders };
 })();

@@ -93,7 +93,15 @@ const functions = {
   reportError: (error) => failed(error),
   setInterval: (given, wait, ...rest) => setInterval(callback(given, rest), delay(wait)),
   setTimeout: (given, wait, ...rest) => setTimeout(callback(given, rest), delay(wait)),
-  structuredClone: port.structuredClone,
+  // Nothing can be moved: it would take the machinery of message ports.
+  structuredClone(value, options = undefined) {
+    if (arguments.length < 1) throw new TypeError("structuredClone needs 1 argument");
+    const transfer = options === undefined || options === null ? undefined : options.transfer;
+    if (transfer !== undefined && transfer.length !== 0) {
+      throw new DOMException("nothing can be transferred here", "DataCloneError");
+    }
+    return port.structuredClone(value);
+  },
 };
 
 const classes = {
@@ -131,6 +139,11 @@ const classes = {
   WritableStreamDefaultController: streams.WritableStreamDefaultController,
   WritableStreamDefaultWriter: streams.WritableStreamDefaultWriter,
 };
+
+// Without the mark a clone of one of ours would be an empty object.
+for (const name of ["CryptoKey", "FormData", "Headers", "Request", "Response"]) {
+  port.markNotSerializable(classes[name].prototype);
+}
 
 // The blob store is one process's, and a process is one run's; without a
 // scheme to load it an object URL is of no use.
@@ -203,9 +216,11 @@ function call(tool, input, slug, vendor, displayName, proxyBase) {
 }
 
 // A returned value as JSON text, or, for a Response, the promise of its parts.
-function settle(value) {
+// Undefined when its text is sure to be longer than `most`.
+function settle(value, most) {
   if (fetching.isResponse(value)) return fetching.passOn(value);
   if (value === undefined) return "null";
+  if (base.textAtLeast(value, most) > most) return undefined;
   const text = JSONStringify(value);
   if (text === undefined) throw new TypeError(`the result is a ${typeof value}, which JSON cannot carry`);
   return text;
