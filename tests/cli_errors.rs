@@ -251,3 +251,21 @@ fn credentials_inputs_and_names_that_are_wrong_change_nothing() {
     // The directory is this test's again: the chain can be walked without a server.
     home.run(&["audit", "verify"]).ok();
 }
+
+#[test]
+fn a_scheme_that_cannot_be_used_is_refused_with_its_field() {
+    let home = Home::new();
+    for (scheme, field, named) in [
+        ("api-key-header", "prefix=x", "`header`"),
+        ("api_key_header", "header=Host", "header"),
+        ("bearer", "header=x-key", "`header`"),
+        ("basic", "username=a:b", "username"),
+        ("url-path", "template=/bot", "template"),
+        ("cookie", "name", "FIELD=VALUE"),
+    ] {
+        let add = ["connections", "add", "shop", "--host", "api.shop.example", "--scheme", scheme];
+        let refused = home.run(&[&add[..], &["--set", field]].concat());
+        assert_eq!((refused.code, refused.error().as_str()), (1, "argument_invalid"), "{scheme}");
+        assert!(refused.stderr.contains(named), "{}", refused.stderr);
+    }
+}

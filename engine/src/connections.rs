@@ -5,8 +5,8 @@ use crate::agents::taken;
 use crate::id::new_id;
 use crate::{Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
 use cambium_proxy::{
-    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, Host, Proxy, Refusal,
-    Scheme, Secret,
+    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, EntryFault, Host,
+    Proxy, Refusal, Secret,
 };
 use std::collections::BTreeSet;
 
@@ -18,8 +18,6 @@ const EXCEPTIONS_MAX: usize = 16;
 const CA_BYTES: usize = 64 * 1024;
 /// Characters of a display name.
 const DISPLAY_CHARS: usize = 80;
-/// Bytes of a header name or its prefix.
-const HEADER_BYTES: usize = 64;
 /// How often a revoke is tried again when a decision comes between.
 const REVOKE_TRIES: usize = 4;
 
@@ -32,7 +30,7 @@ impl Engine {
         new: NewConnection,
         secret: Option<Secret>,
     ) -> Result<Connection, EngineError> {
-        valid(&new, secret.is_some())?;
+        valid(&new, secret.as_ref())?;
         for agent in &new.agents {
             self.agent_by_id(agent).await?;
         }
@@ -150,7 +148,7 @@ impl Engine {
     }
 }
 
-fn valid(new: &NewConnection, has_secret: bool) -> Result<(), EngineError> {
+fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError> {
     let wrong = |name: &str, reason: String| {
         Err(EngineError::ArgumentInvalid { name: name.to_owned(), reason })
     };
@@ -186,22 +184,10 @@ fn valid(new: &NewConnection, has_secret: bool) -> Result<(), EngineError> {
     if let Some(Err(refusal)) = new.ca_pem.as_deref().map(Proxy::check_authority) {
         return wrong("caPem", refusal.to_string());
     }
-    match &new.scheme {
-        Scheme::None if has_secret => wrong("secret", "the scheme `none` takes no secret".into()),
-        Scheme::None => Ok(()),
-        Scheme::Bearer | Scheme::ApiKeyHeader { .. } if !has_secret => {
-            wrong("secret", "this scheme needs one".into())
-        }
-        Scheme::Bearer => Ok(()),
-        Scheme::ApiKeyHeader { header, prefix } => {
-            let name = header.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-            if header.is_empty() || header.len() > HEADER_BYTES || !name {
-                return wrong("header", "must be a lower-case header name".into());
-            }
-            if prefix.len() > HEADER_BYTES || !prefix.bytes().all(|b| matches!(b, b' '..=b'~')) {
-                return wrong("prefix", "must be plain text".into());
-            }
-            Ok(())
-        }
-    }
+    let field = |fault: EntryFault| EngineError::ArgumentInvalid {
+        name: fault.field.to_owned(),
+        reason: fault.reason,
+    };
+    new.scheme.check().map_err(field)?;
+    Proxy::check_secret(&new.scheme, secret).map_err(field)
 }

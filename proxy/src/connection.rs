@@ -1,7 +1,7 @@
 //! A connection as the proxy sees it, and the ports that read connections and
 //! sealed secrets. Only a person makes or changes one.
 
-use crate::{BoxFuture, ConnectionId, PersonId, StoreFault};
+use crate::{BoxFuture, ConnectionId, PersonId, Scheme, StoreFault};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -15,24 +15,6 @@ pub struct Host {
     pub name: String,
     /// TLS port, 443 unless a person said otherwise.
     pub port: u16,
-}
-
-/// How a credential is put on a request. The secret itself is in the vault.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "scheme", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Scheme {
-    /// Nothing is added.
-    None,
-    /// `Authorization: Bearer <secret>`.
-    Bearer,
-    /// `<header>: <prefix><secret>`.
-    ApiKeyHeader {
-        /// Lower-case header name.
-        header: String,
-        /// Put before the secret, often empty.
-        #[serde(default)]
-        prefix: String,
-    },
 }
 
 /// A person's word that one private range may be dialled for one connection.

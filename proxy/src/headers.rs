@@ -134,12 +134,7 @@ fn request_name(name: &str) -> Result<String, Refusal> {
 }
 
 fn passes(name: &str, scheme: &Scheme) -> bool {
-    let credential = match scheme {
-        Scheme::None => false,
-        Scheme::Bearer => name == "authorization",
-        Scheme::ApiKeyHeader { header, .. } => name == header,
-    };
-    !credential && (REQUEST.contains(&name) || name.ends_with(REQUEST_SUFFIX))
+    !scheme.owns_header(name) && (REQUEST.contains(&name) || name.ends_with(REQUEST_SUFFIX))
 }
 
 fn request_value(name: &str, value: &[u8]) -> Result<String, Refusal> {

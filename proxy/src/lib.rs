@@ -38,13 +38,13 @@ mod id;
 mod limits;
 mod port;
 mod refusal;
+mod scheme;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
 pub use audit::{AuditEvent, AuditKind, AuditRow, AuditSink};
 pub use clock::{Clock, SystemClock};
 pub use connection::{
-    Connection, ConnectionSource, ConnectionStatus, Exception, Host, Scheme, SealedSecret,
-    SecretStore,
+    Connection, ConnectionSource, ConnectionStatus, Exception, Host, SealedSecret, SecretStore,
 };
 pub use grant::{Grant, Permit};
 pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
@@ -56,6 +56,7 @@ pub use proxy::{Admission, Proxy, ProxyParts};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
 pub use resolve::{Resolve, SystemResolver};
+pub use scheme::{EntryFault, Scheme};
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};

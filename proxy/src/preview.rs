@@ -1,7 +1,7 @@
 //! What a dry run shows instead of sending. The shape is public: it is the
 //! body a module reads back and part of the answer an agent gets.
 
-use crate::{Connection, HeldRequest, Scheme};
+use crate::{Connection, HeldRequest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -75,12 +75,10 @@ impl Preview {
 }
 
 fn credential(connection: &Connection) -> String {
-    let scheme = match connection.scheme {
-        Scheme::None => return "none".into(),
-        Scheme::Bearer => "bearer",
-        Scheme::ApiKeyHeader { .. } => "api_key_header",
-    };
-    format!("{scheme}, {}", connection.slug)
+    if !connection.scheme.takes_secret() {
+        return connection.scheme.name().into();
+    }
+    format!("{}, {}", connection.scheme.name(), connection.slug)
 }
 
 fn show(body: &[u8]) -> (Option<String>, Option<&'static str>) {

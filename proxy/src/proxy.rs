@@ -9,8 +9,8 @@ use crate::upstream;
 use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
     AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionId, ConnectionSource,
-    ConnectionStatus, ContentHash, Desk, Exception, Grant, Hints, Limits, PersonId, Refusal,
-    Resolve, Scheme, Secret, SecretStore, Session, SessionSpec, StoreFault, Vault,
+    ConnectionStatus, ContentHash, Desk, EntryFault, Exception, Grant, Hints, Limits, PersonId,
+    Refusal, Resolve, Scheme, Secret, SecretStore, Session, SessionSpec, StoreFault, Vault,
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -96,11 +96,9 @@ impl Line {
     /// The opened credential; read and opened at first use.
     pub(crate) async fn credential(&self, shared: &Shared) -> Result<Arc<Credential>, Refusal> {
         let open = || async {
-            let sealed = match self.connection.scheme {
-                Scheme::None => Ok(None),
-                Scheme::Bearer | Scheme::ApiKeyHeader { .. } => {
-                    shared.parts.secrets.secret(&self.connection.id).await
-                }
+            let sealed = match self.connection.scheme.takes_secret() {
+                false => Ok(None),
+                true => shared.parts.secrets.secret(&self.connection.id).await,
             };
             credential::open(&shared.parts.vault, &self.connection, sealed).map(Arc::new)
         };
@@ -166,6 +164,11 @@ impl Proxy {
     /// one the exceptions allow. The error names the rule.
     pub fn check_host(host: &str, exceptions: &[Exception]) -> Result<(), Refusal> {
         resolve::check_host(host, exceptions)
+    }
+
+    /// Whether a secret can be one of this scheme. The fault names the field.
+    pub fn check_secret(scheme: &Scheme, secret: Option<&Secret>) -> Result<(), EntryFault> {
+        credential::check_secret(scheme, secret)
     }
 
     /// Whether a connection's own authority can be used: PEM with at least one

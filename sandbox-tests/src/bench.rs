@@ -109,6 +109,7 @@ pub struct Bench {
     pub names: Arc<Names>,
     runs: AtomicU64,
     seen: Mutex<Vec<u8>>,
+    hidden: Mutex<Vec<Vec<u8>>>,
     directory: PathBuf,
 }
 
@@ -253,14 +254,34 @@ impl Bench {
         let desk = ScriptedDesk::new(memory.clone(), vault.clone());
         let runs = AtomicU64::new(0);
         let seen = Mutex::default();
-        Self { vendor, memory, desk, vault, proxy, connection, names, runs, seen, directory }
+        let secret = setup.secret.unwrap_or(SECRET).as_bytes().to_vec();
+        let hidden = Mutex::new(vec![secret]);
+        Self {
+            vendor,
+            memory,
+            desk,
+            vault,
+            proxy,
+            connection,
+            names,
+            runs,
+            seen,
+            hidden,
+            directory,
+        }
+    }
+
+    /// From here on this value is searched for as well: something made of the
+    /// secret, or a token got for it.
+    pub fn hide(&self, value: impl Into<Vec<u8>>) {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner).push(value.into());
     }
 
     /// Changes the connection as a person would, its secret entered anew.
     pub async fn change(&mut self, change: impl FnOnce(&mut Connection)) {
         change(&mut self.connection);
         self.memory.put_connection(self.connection.clone());
-        if self.connection.scheme != Scheme::None {
+        if self.connection.scheme.takes_secret() {
             let secret = Secret::new(SECRET.into());
             self.proxy.seal(&self.connection, secret).await.expect("a sealed secret");
         }
@@ -394,7 +415,8 @@ impl Bench {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let dump = self.memory.dump();
         let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-        for form in forms(SECRET.as_bytes()) {
+        let hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        for form in hidden.iter().flat_map(|value| forms(value)) {
             for (place, bytes) in
                 [("reply", seen.as_slice()), ("store", dump.as_bytes()), ("log", log.as_slice())]
             {

@@ -9,7 +9,7 @@ use crate::control::{Connection, Request};
 use crate::failure::Failure;
 use cambium_proxy::{Exception, Host, Scheme};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// Words of `cambium connections`.
@@ -45,12 +45,15 @@ pub(crate) struct Add {
     /// How the credential is placed
     #[arg(long, value_enum, default_value_t = Placed::Bearer)]
     scheme: Placed,
-    /// The header of scheme api-key-header
-    #[arg(long, required_if_eq("scheme", "api-key-header"))]
+    /// A field of the scheme (may be repeated); docs/credentials.md lists them
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// Short for --set header=…
+    #[arg(long)]
     header: Option<String>,
-    /// Put before the secret in that header
-    #[arg(long, default_value = "")]
-    prefix: String,
+    /// Short for --set prefix=…
+    #[arg(long)]
+    prefix: Option<String>,
     /// Lets this connection reach a private range: CIDR:PORT, like 10.0.0.0/8:443
     #[arg(long, value_name = "CIDR:PORT")]
     allow_private: Vec<String>,
@@ -72,8 +75,19 @@ enum Placed {
     None,
     /// Authorization: Bearer
     Bearer,
-    /// A header of the vendor's own
+    /// A header of the vendor's own: header, prefix
+    #[value(alias = "api_key_header")]
     ApiKeyHeader,
+    /// A query parameter: parameter
+    #[value(alias = "api_key_query")]
+    ApiKeyQuery,
+    /// Authorization: Basic: username, or none when the key is the user name
+    Basic,
+    /// One cookie: name
+    Cookie,
+    /// Part of the path: template, like /bot{token}
+    #[value(alias = "url_path")]
+    UrlPath,
 }
 
 impl Args {
@@ -81,9 +95,10 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         match self {
             Self::Add(add) => {
+                let scheme = add.scheme()?;
                 // Before the secret: with --passphrase-stdin it is the first line.
                 let who = add.person.credential()?;
-                let (connection, secret) = add.parts()?;
+                let (connection, secret) = add.parts(scheme)?;
                 let request = Request::ConnectionAdd { who, connection, secret };
                 let made = context.ask(&request).await.map_err(as_owner)?;
                 Ok(Said::new(format!("connection {} is connected", field(&made, "slug")), made))
@@ -103,15 +118,26 @@ impl Args {
 }
 
 impl Add {
-    fn parts(self) -> Result<(Connection, Option<String>), Failure> {
-        let scheme = match self.scheme {
-            Placed::None => Scheme::None,
-            Placed::Bearer => Scheme::Bearer,
-            Placed::ApiKeyHeader => Scheme::ApiKeyHeader {
-                header: self.header.unwrap_or_default().to_ascii_lowercase(),
-                prefix: self.prefix,
-            },
-        };
+    fn scheme(&self) -> Result<Scheme, Failure> {
+        let name = self.scheme.to_possible_value().map(|value| value.get_name().replace('-', "_"));
+        let mut fields = Map::new();
+        for (field, value) in [("header", &self.header), ("prefix", &self.prefix)] {
+            if let Some(value) = value {
+                fields.insert(field.into(), value.as_str().into());
+            }
+        }
+        for text in &self.set {
+            let (field, value) =
+                text.split_once('=').ok_or_else(|| wrong("--set", text, "FIELD=VALUE"))?;
+            fields.insert(field.into(), value.into());
+        }
+        if let Some(header) = fields.get("header").and_then(Value::as_str) {
+            fields.insert("header".into(), header.to_ascii_lowercase().into());
+        }
+        scheme(&name.unwrap_or_default(), fields)
+    }
+
+    fn parts(self, scheme: Scheme) -> Result<(Connection, Option<String>), Failure> {
         let ca_pem = self.ca.map(|path| {
             std::fs::read_to_string(&path).map_err(|error| {
                 Failure::new(
@@ -135,9 +161,29 @@ impl Add {
             agents: self.agent,
             scheme,
         };
-        let wanted = !matches!(connection.scheme, Scheme::None);
-        let secret = wanted.then(|| secret("Secret: ")).transpose()?;
+        let secret = connection.scheme.takes_secret().then(|| secret("Secret: ")).transpose()?;
         Ok((connection, secret))
+    }
+}
+
+/// A scheme from its name and fields; what is wrong is said before a secret is
+/// asked for.
+fn scheme(name: &str, fields: Map<String, Value>) -> Result<Scheme, Failure> {
+    let next = "docs/credentials.md lists the fields of each scheme";
+    let wrong =
+        |why: String| Failure::new("argument_invalid", format!("--scheme {name}: {why}"), next);
+    let mut object = fields.clone();
+    object.insert("scheme".into(), name.into());
+    let scheme: Scheme =
+        serde_json::from_value(object.into()).map_err(|error| wrong(error.to_string()))?;
+    // A scheme without fields takes any in silence.
+    let known = serde_json::to_value(&scheme).unwrap_or_default();
+    if let Some(field) = fields.keys().find(|field| known.get(field).is_none()) {
+        return Err(wrong(format!("it has no field `{field}`")));
+    }
+    match scheme.check() {
+        Ok(()) => Ok(scheme),
+        Err(fault) => Err(Failure::new("argument_invalid", format!("--set {fault}"), next)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::visible;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use cambium_proxy::{Connection, ConnectionStatus, Scheme};
+use cambium_proxy::{Connection, ConnectionStatus};
 use http::{HeaderMap, StatusCode, Uri};
 
 #[derive(Template)]
@@ -51,13 +51,7 @@ fn row(connection: &Connection) -> Row {
             .iter()
             .map(|host| visible::line(&format!("{}:{} ({})", host.name, host.port, host.label)))
             .collect(),
-        scheme: match &connection.scheme {
-            Scheme::None => "none".to_owned(),
-            Scheme::Bearer => "bearer token".to_owned(),
-            Scheme::ApiKeyHeader { header, .. } => {
-                visible::line(&format!("key in header {header}"))
-            }
-        },
+        scheme: visible::line(&connection.scheme.placed()),
         status: match connection.status {
             ConnectionStatus::Connected => "connected",
             ConnectionStatus::Revoked => "revoked",

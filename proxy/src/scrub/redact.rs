@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 /// console warns when such a one is entered.
 const SHORTEST: usize = 8;
 
-/// The forms of one secret and what replaces them.
+/// The forms of some secrets and what replaces them.
 #[derive(Clone)]
 pub(crate) struct Redactor {
     forms: Arc<Forms>,
@@ -33,9 +33,10 @@ impl Redactor {
         Self { forms: Arc::new(Forms { finders: Vec::new(), longest: 0, marker: Vec::new() }) }
     }
 
-    /// Looks for every form of a secret.
-    pub(crate) fn new(secret: &[u8], slug: &str) -> Self {
-        let mut patterns = if secret.len() < SHORTEST { Vec::new() } else { forms(secret) };
+    /// Looks for every form of some secrets.
+    pub(crate) fn new(secrets: &[&[u8]], slug: &str) -> Self {
+        let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST);
+        let mut patterns: Vec<Vec<u8>> = long.flat_map(|secret| forms(secret)).collect();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
         let finders = patterns.iter().map(|form| Finder::new(form).into_owned()).collect();
         patterns.iter_mut().for_each(Zeroize::zeroize);

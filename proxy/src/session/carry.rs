@@ -6,7 +6,7 @@
 use super::Inner;
 use super::send::{Clearance, Draft, closed, unrecorded};
 use super::trail::Trail;
-use crate::credential::Credential;
+use crate::credential::{Credential, Placement};
 use crate::request::Piece;
 use crate::scrub::{Coding, Decoder, Stream};
 use crate::upstream::{Incomplete, Outgoing, body_refusal};
@@ -34,11 +34,14 @@ type Head = oneshot::Sender<Result<Reply, Refusal>>;
 
 /// Takes a request to its end. Runs in a task the proxy owns.
 pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
-    if let Err(refusal) = check_before_wire(&parcel).await {
-        parcel.trail.refused(&refusal).await;
-        let _ = head.send(Err(refusal));
-        return;
-    }
+    let placement = match prepare(&parcel).await {
+        Ok(placement) => placement,
+        Err(refusal) => {
+            parcel.trail.refused(&refusal).await;
+            let _ = head.send(Err(refusal));
+            return;
+        }
+    };
     let effect = parcel.draft.held.effect;
     parcel.trail.decision = "forward";
     let intent = parcel.trail.row(AuditKind::Intent, effect != Effect::Read);
@@ -49,7 +52,7 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
         return;
     }
     let mut deadline = Box::pin(tokio::time::sleep(parcel.inner.shared.parts.limits.exchange));
-    let reply = match exchange(&mut parcel, &mut deadline, &mut head).await {
+    let reply = match exchange(&mut parcel, &placement, &mut deadline, &mut head).await {
         Ok(reply) => reply,
         Err(refusal) => {
             outcome(&mut parcel.trail, effect, Some(&refusal));
@@ -92,6 +95,12 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
         () = &mut deadline => {}
         _ = feed.send(piece) => {}
     }
+}
+
+/// The last checks, and the credential for exactly this request.
+async fn prepare(parcel: &Parcel) -> Result<Placement, Refusal> {
+    check_before_wire(parcel).await?;
+    parcel.credential.place(&parcel.draft.held)
 }
 
 /// What is checked last before bytes go.
@@ -138,12 +147,13 @@ struct Opened {
 
 async fn exchange(
     parcel: &mut Parcel,
+    placement: &Placement,
     deadline: &mut Pin<Box<Sleep>>,
     head: &mut Head,
 ) -> Result<Opened, Refusal> {
     let effect = parcel.draft.held.effect;
     let since = parcel.trail.ticks();
-    let sending = upstream(parcel);
+    let sending = upstream(parcel, placement);
     let answer = tokio::select! {
         biased;
         () = parcel.inner.stop.cancelled() => Err(after_sending(effect, closed(), None)),
@@ -158,21 +168,22 @@ async fn exchange(
     parcel.trail.vendor_us = parcel.trail.ticks().saturating_sub(since);
     let reply = answer?;
     parcel.trail.status = Some(reply.status.as_u16());
-    open(parcel, reply).map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
+    open(parcel, placement, reply)
+        .map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
 }
 
-async fn upstream(parcel: &Parcel) -> Result<Incomplete, Refusal> {
+async fn upstream(parcel: &Parcel, placement: &Placement) -> Result<Incomplete, Refusal> {
     let held = &parcel.draft.held;
     let mut headers = headers::wire(&held.headers)?;
     // Last, so that nothing after can take it off or put another beside it.
-    if let Some((name, value)) = parcel.credential.header() {
-        headers.insert(name, value);
+    for (name, value) in &placement.headers {
+        headers.insert(name.clone(), value.clone());
     }
     let outgoing = Outgoing {
         method: &held.method,
         effect: held.effect,
         authority: &held.authority,
-        path_and_query: &held.target,
+        path_and_query: &placement.target,
         headers,
         body: held.body.clone(),
     };
@@ -180,11 +191,11 @@ async fn upstream(parcel: &Parcel) -> Result<Incomplete, Refusal> {
 }
 
 /// Judges the head of a reply and prepares its body.
-fn open(parcel: &mut Parcel, reply: Incomplete) -> Result<Opened, Refusal> {
+fn open(parcel: &mut Parcel, placement: &Placement, reply: Incomplete) -> Result<Opened, Refusal> {
     let limits = &parcel.inner.shared.parts.limits;
     let spec = &parcel.inner.spec;
     let passed = headers::response_headers(&reply.headers, &spec.connection, &parcel.draft.target);
-    let redactor = parcel.credential.redactor();
+    let redactor = &placement.redactor;
     let mut redactions = 0;
     let headers = passed
         .into_iter()

@@ -9,7 +9,7 @@ use crate::site::match_sites;
 use crate::target::Target;
 use crate::{
     AuditKind, Body, Effect, HeldRequest, OutboundRequest, Permit, Preview, Refusal, Reply,
-    StoreFault, effect, headers,
+    StoreFault, credential, effect, headers,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -112,8 +112,12 @@ fn judge(
 ) -> Result<(Draft, Decision), Refusal> {
     let (spec, limits) = (&inner.spec, &inner.shared.parts.limits);
     let OutboundRequest { method, host, target, headers: given, body, sdk } = request;
-    let target = Target::read(&spec.connection, host.as_deref(), &target, sdk, limits)?;
+    let mut target = Target::read(&spec.connection, host.as_deref(), &target, sdk, limits)?;
+    let dropped = credential::clean_query(&spec.connection.scheme, &mut target);
     trail.aims(&target);
+    if dropped > 0 {
+        trail.note("query_parameter_dropped");
+    }
     let effect = effect::effect(&method)?;
     trail.effect = Some(effect);
     if body.len() > limits.request_body_bytes {

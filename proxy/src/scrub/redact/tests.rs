@@ -6,7 +6,7 @@ use super::*;
 const SECRET: &[u8] = b"sk_live_S3CRET/+&\"0123";
 
 fn hide(secret: &[u8], text: &[u8], size: usize) -> (String, u32) {
-    let redactor = Redactor::new(secret, "acme");
+    let redactor = Redactor::new(&[secret], "acme");
     let mut stream = redactor.stream();
     let mut out = Vec::new();
     for chunk in text.chunks(size) {
