@@ -3,5 +3,6 @@
 pub mod bench;
 pub mod measure;
 pub mod memory;
+pub mod modules;
 pub mod rig;
 pub mod vendor;

@@ -297,7 +297,7 @@ async fn s45_a_forger_reaches_the_vendor_with_reads_only() {
 async fn s45_a_flood_of_requests_ends_the_run() {
     let rig = Rig::start(STUB).await;
     let script: String = (1..=1_200).map(|n| get(n) + &fetch(CANCEL, n, b"")).collect();
-    let report = run(&rig, &script).await;
+    let report = run(&rig, &format!("drain\n{script}")).await;
     assert_eq!(report.outcome, Outcome::PolicyDenied);
     assert!(rig.bench.vendor.heard().len() <= 16);
     still_works(&rig).await;

@@ -72,7 +72,7 @@ impl Guest for Stub {
             let (job_in, job_out) = job.into_split();
             let (mut reader, mut writer) =
                 (FrameReader::new(job_in, LIMITS), FrameWriter::new(job_out));
-            let (mut fetch_in, fetch_out) = fetch.into_split();
+            let (fetch_in, fetch_out) = fetch.into_split();
             let mut fetch_out = FrameWriter::new(fetch_out);
             if lock.close().is_err() {
                 return 99;
@@ -86,7 +86,7 @@ impl Guest for Stub {
                 if told.starts_with('{') {
                     let text = script::read(&told, &mut reader).await;
                     let (out, fetch_out) = (writer.into_inner(), fetch_out.into_inner());
-                    return script::follow(&text, out, &mut fetch_in, fetch_out).await;
+                    return script::follow(&text, out, fetch_in, fetch_out).await;
                 }
                 let (what, rest) = told.split_once(' ').unwrap_or((&told, ""));
                 let answer = match what {

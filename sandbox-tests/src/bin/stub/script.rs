@@ -1,7 +1,7 @@
 //! A script for a worker that the isolate's own driver talks to, one step a line:
 //! `job HEX` and `fetch HEX` write bytes to a socket (`N* fetch HEX` writes them N
-//! times), `read N` takes N bytes of replies, `call NAME` tries a system call,
-//! `end` sends the ending of a run that returned its text so far, `shut fetch`
+//! times), `read N` takes N bytes of replies and `drain` all from there on, `call
+//! NAME` tries a system call, `end` sends the ending of a run that returned its text so far, `shut fetch`
 //! closes a socket, `hang` waits to be killed and `exit N` ends.
 
 use crate::calls::attack;
@@ -29,10 +29,10 @@ pub(crate) async fn read(head: &str, reader: &mut FrameReader<OwnedReadHalf>) ->
 pub(crate) async fn follow(
     script: &str,
     job: OwnedWriteHalf,
-    replies: &mut OwnedReadHalf,
+    replies: OwnedReadHalf,
     fetch: OwnedWriteHalf,
 ) -> i32 {
-    let (mut job, mut fetch) = (job, Some(fetch));
+    let (mut job, mut fetch, mut replies) = (job, Some(fetch), Some(replies));
     let mut said = String::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (times, step) = match line.split_once("* ") {
@@ -46,7 +46,15 @@ pub(crate) async fn follow(
             "fetch" => write(fetch.as_mut().unwrap(), rest, times).await,
             "read" => {
                 let mut bytes = vec![0; rest.parse().unwrap()];
-                replies.read_exact(&mut bytes).await.map(drop)
+                replies.as_mut().unwrap().read_exact(&mut bytes).await.map(drop)
+            }
+            "drain" => {
+                let mut replies = replies.take().unwrap();
+                tokio::spawn(async move {
+                    let mut bytes = vec![0; 4096];
+                    while replies.read(&mut bytes).await.is_ok_and(|got| got > 0) {}
+                });
+                Ok(())
             }
             "call" => {
                 said += &attack(rest);
