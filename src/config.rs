@@ -103,7 +103,7 @@ impl Config {
     /// Reads file, environment and command line, in rising order.
     pub(crate) fn load(overrides: &Overrides) -> Result<Self, Failure> {
         let mut figment = Figment::new();
-        if let Some(path) = file(overrides)? {
+        if let Some(path) = Self::file(overrides.config.clone())? {
             figment = figment.merge(Toml::file_exact(path));
         }
         figment = figment.merge(Env::prefixed("CAMBIUM_").ignore(NOT_CONFIG).split("__"));
@@ -140,19 +140,22 @@ impl Config {
     pub(crate) fn default_file() -> Option<PathBuf> {
         base("XDG_CONFIG_HOME", ".config").map(|base| base.join("cambium").join("config.toml"))
     }
-}
 
-fn file(overrides: &Overrides) -> Result<Option<PathBuf>, Failure> {
-    let named =
-        overrides.config.clone().or_else(|| std::env::var_os("CAMBIUM_CONFIG").map(Into::into));
-    let Some(path) = named else { return Ok(Config::default_file().filter(|path| path.exists())) };
-    match std::fs::metadata(&path) {
-        Ok(_) => Ok(Some(path)),
-        Err(error) => Err(Failure::new(
-            "config_unreadable",
-            format!("the configuration file {} cannot be read: {error}", path.display()),
-            "name a file that exists, or leave --config and CAMBIUM_CONFIG out",
-        )),
+    /// The file in force: the one named, else `CAMBIUM_CONFIG`, else the default
+    /// path's, if it is there. Absolute.
+    pub(crate) fn file(named: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
+        let named = named.or_else(|| std::env::var_os("CAMBIUM_CONFIG").map(Into::into));
+        let Some(path) = named else {
+            return Ok(Self::default_file().filter(|path| path.exists()));
+        };
+        match std::fs::metadata(&path).and_then(|_| std::path::absolute(&path)) {
+            Ok(path) => Ok(Some(path)),
+            Err(error) => Err(Failure::new(
+                "config_unreadable",
+                format!("the configuration file {} cannot be read: {error}", path.display()),
+                "name a file that exists, or leave --config and CAMBIUM_CONFIG out",
+            )),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ impl DataDir {
                 format!("choose a data directory whose control.sock fits {SOCKET_PATH_MAX} bytes"),
             ));
         }
-        make(path)?;
+        Self::make(path)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -45,6 +45,11 @@ impl DataDir {
             )),
             Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
         }
+    }
+
+    /// Makes the directory if it is missing; refuses one that others can enter.
+    pub(crate) fn make(path: &Path) -> Result<(), Failure> {
+        make(path)
     }
 
     /// The SQLite database.
@@ -96,6 +101,21 @@ pub(crate) fn socket(path: &Path) -> PathBuf {
 /// Where the server leaves the first one-time code.
 pub(crate) fn code_file(path: &Path) -> PathBuf {
     path.join("first-code")
+}
+
+/// There when bridges may start the server; its line names the configuration.
+pub(crate) fn start_file(path: &Path) -> PathBuf {
+    path.join("bridge-start")
+}
+
+/// Held by the bridge that is starting the server.
+pub(crate) fn start_lock(path: &Path) -> PathBuf {
+    path.join("bridge-start.lock")
+}
+
+/// What a server that a bridge started logs.
+pub(crate) fn start_log(path: &Path) -> PathBuf {
+    path.join("server.log")
 }
 
 fn make(path: &Path) -> Result<(), Failure> {

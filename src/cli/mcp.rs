@@ -1,11 +1,12 @@
-//! `cambium mcp`: bridges a harness's stdio to the running server. It only
-//! connects; no state lives here, so a harness may start as many as it likes.
+//! `cambium mcp`: bridges a harness's stdio to the server, which it starts only
+//! where a person allowed that (`start`). No state lives here, so a harness may
+//! start as many as it likes.
 //! What was stdout at start carries the protocol and nothing else: descriptor 1
 //! is pointed at stderr before anything could print.
 
 use super::credential::token;
-use super::{Context, Said};
-use crate::control::{Client, Request};
+use super::{Context, Said, start};
+use crate::control::Request;
 use crate::failure::Failure;
 use serde_json::Value;
 use std::fs::File;
@@ -26,8 +27,7 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         let protocol = take_stdout()?;
         let token = token(self.token_file.as_deref())?;
-        let config = context.config()?;
-        let mut client = Client::connect(&config.data_dir).await?;
+        let mut client = start::connect(context).await?;
         client.ask(&Request::Bridge { token }).await?;
         let (mut from_server, mut to_server) = client.into_parts();
         let mut stdout = tokio::fs::File::from_std(protocol);

@@ -17,6 +17,7 @@ mod publish;
 mod run;
 mod serve;
 mod setup;
+mod start;
 mod status;
 mod tools;
 
@@ -59,9 +60,9 @@ pub(crate) struct Common {
 enum Command {
     /// Start the server: MCP, console and control socket, until SIGTERM
     Serve(serve::Args),
-    /// Bridge a harness's stdio to the running server
+    /// Bridge a harness's stdio to the server
     Mcp(mcp::Args),
-    /// Set the passphrase you decide with
+    /// Set the passphrase you decide with, and whether bridges start the server
     Setup(setup::Args),
     /// Make a one-time code to decide with in another terminal
     Code(code::Args),
@@ -111,6 +112,11 @@ impl Context {
         overrides.config.clone_from(&self.common.config);
         overrides.data_dir.clone_from(&self.common.data_dir);
         Config::load(&overrides)
+    }
+
+    /// The configuration file in force, absolute.
+    fn config_file(&self) -> Result<Option<PathBuf>, Failure> {
+        Config::file(self.common.config.clone())
     }
 
     /// Whether programs read along.

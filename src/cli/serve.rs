@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Start although a layer of the sandbox is missing
     #[arg(long)]
     allow_weak_sandbox: bool,
+    /// Leave the terminal's session, so that its end does not end the server
+    #[arg(long)]
+    own_session: bool,
 }
 
 impl Args {
@@ -32,6 +35,10 @@ impl Args {
             ..Overrides::default()
         })?;
         log_to_stderr(&config.log);
+        if self.own_session {
+            // Refused only to the leader of a group, which has what it asks for.
+            let _ = rustix::process::setsid();
+        }
         let unheard = |error: std::io::Error| {
             Failure::new("signals_unusable", format!("signals cannot be heard: {error}"), "")
         };

@@ -3,7 +3,7 @@
 //! before any server runs, under the data directory's lock.
 
 use super::credential::{PersonArgs, passphrase, prompted};
-use super::{Context, Said};
+use super::{Context, Said, start};
 use crate::assemble;
 use crate::config::Config;
 use crate::control::{Person, Request, ask};
@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// Write no configuration file
     #[arg(long)]
     no_config: bool,
+    /// Whether `cambium mcp` may start the server when none runs, with the configuration
+    /// file in force now; nothing else is changed
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no, conflicts_with_all = ["change", "no_config"])]
+    bridge_starts_server: Option<bool>,
     #[command(flatten)]
     person: PersonArgs,
 }
@@ -37,6 +41,9 @@ impl Args {
     /// Sets the passphrase and writes the file if there is none.
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         let config = context.config()?;
+        if let Some(yes) = self.bridge_starts_server {
+            return bridge_starts_server(context, &config, yes);
+        }
         match ask(&config.data_dir, &Request::Status {}).await {
             Ok(status) => self.with_server(&config, status["needsSetup"] == true).await?,
             Err(failure) if failure.code == "no_server" => {
@@ -90,6 +97,27 @@ impl Args {
         }
         Ok(chosen)
     }
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("say yes or no".into()),
+    }
+}
+
+fn bridge_starts_server(context: &Context, config: &Config, yes: bool) -> Result<Said, Failure> {
+    let file = context.config_file()?;
+    let text = if yes {
+        start::allow(&config.data_dir, file.as_deref())?;
+        let with = file.as_ref().map_or("the defaults".into(), |file| file.display().to_string());
+        format!("cambium mcp starts the server when none runs, with {with}")
+    } else {
+        start::forbid(&config.data_dir)?;
+        "cambium mcp only connects to a running server".to_owned()
+    };
+    Ok(Said::new(text, json!({ "bridgeStartsServer": yes, "config": file })))
 }
 
 /// The answer when a passphrase is there and `--change` was not said.
