@@ -243,13 +243,13 @@ async fn first_code(engine: &Engine, data_dir: &DataDir) -> Result<Option<String
 }
 
 /// Sets the passphrase on a directory no server runs on. `choose` is asked only
-/// once it is known that one may be set.
+/// once it is known that one may be set, and is given the one in force.
 pub(crate) async fn set_passphrase(
     config: &Config,
     data_dir: &DataDir,
     change: bool,
     old: impl FnOnce() -> Result<PersonCredential, Failure>,
-    choose: impl FnOnce() -> Result<String, Failure>,
+    choose: impl FnOnce(Option<&str>) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     let ground = Ground::open(data_dir, Vec::new()).await?;
     let house = House::build(ground, config, "http://127.0.0.1").await?;
@@ -261,8 +261,13 @@ pub(crate) async fn set_passphrase(
             false if change => old()?,
             false => return Err(already()),
         };
+        let in_force = match &credential {
+            PersonCredential::Passphrase(text) => Some(text.clone()),
+            PersonCredential::Code(_) => None,
+        };
         let proof = engine.prove_person(credential).await?;
-        engine.set_passphrase(&proof, PersonCredential::Passphrase(choose()?)).await?;
+        let chosen = PersonCredential::Passphrase(choose(in_force.as_deref())?);
+        engine.set_passphrase(&proof, chosen).await?;
         Ok(())
     };
     let set = set.await;

@@ -49,7 +49,7 @@ impl Args {
             Err(failure) if failure.code == "no_server" => {
                 let data_dir = DataDir::lock(&config.data_dir)?;
                 let old = || self.person.credential().map(Into::into);
-                let choose = || self.chosen(None);
+                let choose = |in_force: Option<&str>| self.chosen(in_force);
                 assemble::set_passphrase(&config, &data_dir, self.change, old, choose).await?;
             }
             Err(failure) => return Err(failure),
@@ -71,17 +71,21 @@ impl Args {
             (true, Some(code)) => Person::Code(code),
             _ => self.person.credential()?,
         };
-        let passphrase = self.chosen(Some(&who))?;
+        let in_force = match &who {
+            Person::Passphrase(text) => Some(text.as_str()),
+            Person::Code(_) => None,
+        };
+        let passphrase = self.chosen(in_force)?;
         ask(&config.data_dir, &Request::SetPassphrase { who, passphrase }).await.map(drop)
     }
 
-    fn chosen(&self, who: Option<&Person>) -> Result<String, Failure> {
+    fn chosen(&self, in_force: Option<&str>) -> Result<String, Failure> {
         // The file CAMBIUM_PASSPHRASE_FILE names holds the one that is in force.
         let chosen = match self.change && !self.person.on_stdin() {
             true => prompted("New passphrase: ")?,
             false => passphrase(self.person.on_stdin(), "New passphrase: ")?,
         };
-        if matches!(who, Some(Person::Passphrase(old)) if *old == chosen) {
+        if in_force == Some(chosen.as_str()) {
             return Err(Failure::new(
                 "passphrase_same",
                 "the new passphrase is the old one; nothing was changed",
