@@ -224,31 +224,42 @@ impl Inner {
         current
     }
 
-    /// Starts a process of the binary.
+    /// Starts a zygote.
     pub(crate) async fn launch(
         &self,
         boot: &str,
         program: &Program,
         control: OwnedFd,
     ) -> Result<OwnedFd, JailError> {
-        let text = |error: std::io::Error| JailError::Launch(error.to_string());
-        // The magic link holds on to the running binary while an upgrade
-        // replaces the file.
-        let exe = self.config.exe.clone().unwrap_or_else(|| "/proc/self/exe".into());
         let length = self.config.payload.len().to_string();
         let mut arguments: Vec<OsString> = vec![role::ZYGOTE.into(), boot.into(), length.into()];
         if let Program::Oneshot(name) = program {
             arguments.push(name.into());
         }
+        let payload = self.payload.try_clone();
+        let payload = payload.map_err(|error| JailError::Launch(error.to_string()))?;
+        self.start(arguments, control, payload).await
+    }
+
+    /// Starts a process of the binary in the role its first argument names.
+    pub(crate) async fn start(
+        &self,
+        arguments: Vec<OsString>,
+        control: OwnedFd,
+        payload: OwnedFd,
+    ) -> Result<OwnedFd, JailError> {
+        // The magic link holds on to the running binary while an upgrade
+        // replaces the file.
+        let exe = self.config.exe.clone().unwrap_or_else(|| "/proc/self/exe".into());
         let (reply, started) = oneshot::channel();
-        let payload = self.payload.try_clone().map_err(text)?;
         let show_stderr = self.config.show_stderr;
         let launch = Launch { exe, arguments, control, payload, show_stderr, reply };
         let sent = lock(&self.launcher).as_ref().map(|launcher| launcher.send(launch).is_ok());
         if sent != Some(true) {
             return Err(JailError::Closed);
         }
-        started.await.map_err(|_| JailError::Closed)?.map_err(text)
+        let started = started.await.map_err(|_| JailError::Closed)?;
+        started.map_err(|error| JailError::Launch(error.to_string()))
     }
 
     /// Whether a zygote with these layers may serve.

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 /// First argument of a zygote; hidden from the command line's help.
 pub(crate) const ZYGOTE: &str = "__zygote";
+/// First argument of a foreign program's supervisor.
+pub(crate) const PROGRAM: &str = "__program";
 /// It boots before it forks.
 pub(crate) const EARLY: &str = "early";
 /// It forks first and its one worker boots: the exec path.
@@ -22,8 +24,13 @@ pub type OneshotFn = fn(&[u8]) -> Vec<u8>;
 /// that [`crate::Jail::oneshot`] can name.
 pub fn role_main<G: Guest>(oneshots: &[(&str, OneshotFn)]) -> Option<ExitCode> {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() != Some(ZYGOTE) {
-        return None;
+    match arguments.next().as_deref() {
+        Some(ZYGOTE) => {}
+        Some(PROGRAM) => {
+            let length = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(0);
+            return Some(crate::program::main(length));
+        }
+        _ => return None,
     }
     let boot = match arguments.next().as_deref() {
         Some(EARLY) => Boot::Early,

@@ -8,7 +8,7 @@ mod limits;
 mod namespaces;
 mod ruleset;
 
-pub(crate) use identity::{drop_capabilities, leave_root};
+pub(crate) use identity::{NOBODY, drop_capabilities, leave_root};
 pub(crate) use limits::{worker_limits, zygote_limits};
 pub(crate) use namespaces::{copy_maps_on_fork, enter as enter_namespaces};
 pub(crate) use ruleset::restrict as restrict_files;

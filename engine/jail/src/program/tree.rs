@@ -1,0 +1,140 @@
+//! The file tree of a jailed program: a small tmpfs with what the program was
+//! given, read-only, three devices, and one writable directory. Made below a
+//! directory of the own mount namespace, then entered; what was outside is gone.
+
+use super::{Program, Shown};
+use crate::layers::NOBODY;
+use crate::sys;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use std::fs::{self, DirBuilder};
+use std::io::{Error, ErrorKind, Result as IoResult};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Component, Path, PathBuf};
+
+/// Where the tree is made; any directory that every system has.
+const ROOT: &str = "/tmp";
+/// What the tree itself may take, bytes: the files given, names, links.
+const TREE_BYTES: u64 = 64 * 1024 * 1024;
+/// Files and folders in the tree or in the scratch directory.
+const INODES: u64 = 16 * 1024;
+/// Devices every program expects.
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"];
+/// The newest interface this build asks for; older kernels give what they have.
+const WANTED: ABI = ABI::V6;
+
+/// Makes the tree in the own mount namespace.
+pub(super) fn build(program: &Program) -> Result<(), String> {
+    let named = |path: &Path, error: Error| format!("{}: {error}", path.display());
+    // Everything made here is for the program's user to read, who is another.
+    sys::umask(0o022);
+    sys::keep_mounts_private().map_err(|error| format!("private mounts: {error}"))?;
+    let root = Path::new(ROOT);
+    sys::mount_tmpfs(root, TREE_BYTES, INODES, 0o755).map_err(|error| named(root, error))?;
+    for device in DEVICES {
+        let shown = Shown { from: device.into(), at: device.into() };
+        show(&shown, true).map_err(|error| named(&shown.from, error))?;
+    }
+    for shown in &program.shown {
+        show(shown, false).map_err(|error| named(&shown.from, error))?;
+    }
+    for (at, bytes) in &program.files {
+        let write = inside(at).and_then(|place| {
+            above(&place)?;
+            fs::write(&place, bytes)?;
+            fs::set_permissions(&place, fs::Permissions::from_mode(0o444))
+        });
+        write.map_err(|error| named(at, error))?;
+    }
+    for (at, to) in &program.links {
+        let link = inside(at).and_then(|place| {
+            above(&place)?;
+            symlink(to, &place)
+        });
+        link.map_err(|error| named(at, error))?;
+    }
+    let scratch = inside(&program.scratch).and_then(|place| {
+        folder(&place)?;
+        sys::mount_tmpfs(&place, program.limits.scratch_bytes, INODES, 0o700)?;
+        if sys::effective_uid() == 0 { chown(&place, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+    });
+    scratch.map_err(|error| named(&program.scratch, error))?;
+    sys::make_read_only(root, false).map_err(|error| named(root, error))
+}
+
+/// Makes the tree the root of this process.
+pub(super) fn enter() -> IoResult<()> {
+    sys::keep_mounts_private()?;
+    sys::become_root(Path::new(ROOT))
+}
+
+/// The last layer on files: read and execute everywhere, write below the scratch
+/// directory and to the null device; no TCP port, no abstract socket, no signal
+/// outwards.
+pub(super) fn restrict(scratch: &Path) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let path = |path: &Path| PathFd::new(path).map_err(|error| text(&error));
+    let reading = AccessFs::from_read(WANTED);
+    let writing = AccessFs::from_all(WANTED) & !AccessFs::MakeChar & !AccessFs::MakeBlock;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile;
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(WANTED))
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(WANTED)))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(WANTED)))
+        .and_then(|ruleset| ruleset.create())
+        .map_err(|error| text(&error))?
+        .add_rule(PathBeneath::new(path(Path::new("/"))?, reading))
+        .map_err(|error| text(&error))?
+        .add_rule(PathBeneath::new(path(scratch)?, writing))
+        .map_err(|error| text(&error))?
+        .add_rule(PathBeneath::new(path(Path::new("/dev/null"))?, device))
+        .map_err(|error| text(&error))?
+        .restrict_self()
+        .map_err(|error| text(&error))?;
+    match status.ruleset {
+        // The mounts say the same of files, the namespaces of the rest.
+        RulesetStatus::FullyEnforced
+        | RulesetStatus::PartiallyEnforced
+        | RulesetStatus::NotEnforced => Ok(()),
+    }
+}
+
+fn show(shown: &Shown, device: bool) -> IoResult<()> {
+    let place = inside(&shown.at)?;
+    if fs::metadata(&shown.from)?.is_dir() {
+        folder(&place)?;
+    } else {
+        above(&place)?;
+        fs::File::create_new(&place)?;
+    }
+    sys::bind(&shown.from, &place)?;
+    // A device is for reading and writing, and its file system says so.
+    if device { Ok(()) } else { sys::make_read_only(&place, true) }
+}
+
+/// Where a path of the program's is while the tree is made.
+fn inside(path: &Path) -> IoResult<PathBuf> {
+    let mut place = PathBuf::from(ROOT);
+    let mut parts = path.components();
+    if parts.next() != Some(Component::RootDir) {
+        return Err(Error::new(ErrorKind::InvalidInput, "not absolute"));
+    }
+    for part in parts {
+        let Component::Normal(part) = part else {
+            return Err(Error::new(ErrorKind::InvalidInput, "a path with dots"));
+        };
+        place.push(part);
+    }
+    Ok(place)
+}
+
+fn folder(place: &Path) -> IoResult<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(place)
+}
+
+fn above(place: &Path) -> IoResult<()> {
+    place.parent().map_or(Ok(()), folder)
+}

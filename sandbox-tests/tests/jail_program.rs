@@ -1,0 +1,194 @@
+//! Foreign programs in the jail: what they can see, reach, use and say, tried
+//! with the machine's own shell and tools, which do not know that they are
+//! jailed.
+#![allow(clippy::unwrap_used)]
+
+use cambium_jail::{Jail, JailConfig, Program, ProgramEnd, ProgramError, ProgramLimits, Shown};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+fn jail() -> Jail {
+    let exe = Some(PathBuf::from(env!("CARGO_BIN_EXE_stub")));
+    Jail::start(JailConfig { exe, ..JailConfig::default() }).unwrap()
+}
+
+/// A shell script on the machine's own programs and nothing else.
+fn shell(script: &str) -> Program {
+    let shown = |path: &str| Shown { from: path.into(), at: path.into() };
+    Program {
+        exe: "/usr/bin/sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+        environment: vec![("PATH".into(), "/usr/bin".into())],
+        shown: vec![shown("/usr/bin"), shown("/usr/lib")],
+        links: [("/lib", "usr/lib"), ("/lib64", "usr/lib64"), ("/bin", "usr/bin")]
+            .map(|(at, to)| (at.into(), to.into()))
+            .to_vec(),
+        files: vec![("/given/text".into(), b"given".to_vec())],
+        scratch: "/work".into(),
+        limits: ProgramLimits { wall: Duration::from_secs(10), ..ProgramLimits::default() },
+    }
+    .with_loader()
+}
+
+trait WithLoader {
+    fn with_loader(self) -> Self;
+}
+
+impl WithLoader for Program {
+    /// The dynamic loader's folder, where it is one of its own.
+    fn with_loader(mut self) -> Self {
+        if std::path::Path::new("/usr/lib64").exists() {
+            self.shown.push(Shown { from: "/usr/lib64".into(), at: "/usr/lib64".into() });
+        }
+        self
+    }
+}
+
+async fn run(script: &str) -> ProgramEnd {
+    let jail = jail();
+    let end = jail.program(&shell(script), b"from stdin").await.unwrap();
+    jail.shutdown().await;
+    end
+}
+
+async fn said(script: &str) -> String {
+    let end = run(script).await;
+    let (out, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
+    format!("{out}{err}").trim().to_owned()
+}
+
+#[tokio::test]
+async fn a_program_reads_what_it_is_given_and_writes_only_to_its_scratch() {
+    assert_eq!(
+        said("cat; echo; cat /given/text; echo x > a && cat a; pwd").await,
+        "from stdin\ngivenx\n/work"
+    );
+    assert_eq!(said("ls / | tr '\\n' ' '").await, "bin dev given lib lib64 usr work");
+    assert_eq!(
+        said("ls -A /work /dev | tr '\\n' ' '").await,
+        "/dev: null random urandom zero  /work:"
+    );
+    for place in ["/x", "/given/text", "/given/x", "/usr/bin/x", "/dev/x", "/usr/lib/x"] {
+        let text = said(&format!("echo x > {place}")).await;
+        assert!(text.contains("ermission denied") || text.contains("Read-only"), "{place}: {text}");
+    }
+    for place in ["/etc/passwd", "/proc/self/status", "/root", "/home", "/sys", "/tmp"] {
+        let text = said(&format!("ls {place}")).await;
+        assert!(text.contains("No such file"), "{place}: {text}");
+    }
+    assert_eq!(run("exit 7").await.code, 7);
+    assert_eq!(run("kill -TERM $$").await.code, 128 + 15);
+}
+
+#[tokio::test]
+async fn a_program_is_nobody_without_rights() {
+    assert_eq!(said("id -u; id -g; id -G").await, "65534\n65534\n65534");
+    let rights = "perl -e 'open(F, \"<\", \"/dev/null\") or die; $) = 0; $> = 0; print \"$> $)\"'";
+    assert_eq!(said(rights).await, "65534 65534", "it became another");
+    assert_eq!(
+        said("echo $$; env | grep -v '^_=' | sort | tr '\\n' ' '").await,
+        "2\nPATH=/usr/bin PWD=/work"
+    );
+}
+
+#[tokio::test]
+async fn a_program_makes_no_socket_namespace_or_mount() {
+    for (script, refused) in [
+        ("unshare -U true", "Operation not permitted"),
+        ("unshare -n true", "Operation not permitted"),
+        ("mount -t tmpfs none /work", "superuser"),
+        ("perl -e 'chroot(\"/work\") or die \"$!\\n\"'", "Operation not permitted"),
+        ("mknod /work/d c 1 3", "not permitted"),
+        (
+            "perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,0) or die \"$!\\n\"'",
+            "Operation not permitted",
+        ),
+        (
+            "perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0) or die \"$!\\n\"'",
+            "Operation not permitted",
+        ),
+    ] {
+        let end = run(script).await;
+        let text = String::from_utf8_lossy(&end.stderr).into_owned();
+        assert_ne!(end.code, 0, "{script}: {text}");
+        assert!(text.contains(refused), "{script}: {text}");
+    }
+    // Not even its own memory through a file.
+    assert!(said("cat /proc/1/maps").await.contains("No such file"));
+}
+
+#[tokio::test]
+async fn limits_end_a_program_and_all_its_children() {
+    let jail = jail();
+    let limited = |script: &str, limits: ProgramLimits| Program { limits, ..shell(script) };
+    let second = ProgramLimits { wall: Duration::from_secs(1), ..ProgramLimits::default() };
+    let started = Instant::now();
+    let scripts =
+        ["while :; do :; done", "sleep 100 & sleep 100 & wait", "trap '' TERM HUP INT; sleep 100"];
+    for script in scripts {
+        let end = jail.program(&limited(script, second.clone()), b"").await;
+        assert_eq!(end, Err(ProgramError::Timeout(Duration::from_secs(1))), "{script}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    let small = ProgramLimits { output_bytes: 1000, ..ProgramLimits::default() };
+    let end = jail.program(&limited("while :; do echo endless; done", small), b"").await;
+    assert_eq!(end, Err(ProgramError::Output(1000)));
+    let cpu = ProgramLimits { cpu_seconds: 1, ..ProgramLimits::default() };
+    let end = jail.program(&limited("while :; do :; done", cpu), b"").await.unwrap();
+    assert_eq!(end.code, 128 + 9, "SIGKILL");
+    let few = ProgramLimits { processes: 4, ..ProgramLimits::default() };
+    let end = jail
+        .program(&limited("for i in 1 2 3 4 5 6 7 8; do sleep 1 & done; wait", few), b"")
+        .await
+        .unwrap();
+    assert!(String::from_utf8_lossy(&end.stderr).contains("ork"), "{end:?}");
+    let little = ProgramLimits { scratch_bytes: 1 << 20, ..ProgramLimits::default() };
+    let end = jail
+        .program(
+            &limited("for i in 1 2 3; do head -c 600000 /dev/zero > $i || exit 9; done", little),
+            b"",
+        )
+        .await
+        .unwrap();
+    assert_eq!(end.code, 9, "{end:?}");
+    let memory = ProgramLimits { data_bytes: 64 << 20, ..ProgramLimits::default() };
+    let end =
+        jail.program(&limited("perl -e '$x = \"a\" x 200_000_000'", memory), b"").await.unwrap();
+    assert_ne!(end.code, 0);
+    // What was left in the background ended with its program.
+    let end = jail
+        .program(&shell("(trap '' HUP; sleep 100 >/dev/null 2>&1 </dev/null &) ; echo done"), b"")
+        .await
+        .unwrap();
+    assert_eq!(end.stdout, b"done\n");
+    jail.shutdown().await;
+    let left = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap());
+    assert_eq!(left.collect::<String>(), "", "children are left");
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_or_run_is_named() {
+    let jail = jail();
+    let mut missing = shell("true");
+    missing.shown.push(Shown { from: "/nowhere".into(), at: "/nowhere".into() });
+    let error = jail.program(&missing, b"").await.unwrap_err();
+    assert!(
+        matches!(&error, ProgramError::Unavailable(why) if why.contains("/nowhere")),
+        "{error}"
+    );
+    let none = Program { exe: "/usr/bin/nothing".into(), ..shell("") };
+    let error = jail.program(&none, b"").await.unwrap_err();
+    assert!(
+        matches!(&error, ProgramError::Unavailable(why) if why.contains("/usr/bin/nothing")),
+        "{error}"
+    );
+    for path in ["relative", "/given/../../x", "/"] {
+        let mut outside = shell("true");
+        outside.files.push((path.into(), Vec::new()));
+        let error = jail.program(&outside, b"").await.unwrap_err();
+        assert!(matches!(&error, ProgramError::Unavailable(_)), "{path}: {error}");
+    }
+    jail.shutdown().await;
+}
