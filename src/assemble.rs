@@ -9,6 +9,7 @@ use crate::control::{ControlSocket, Front, verified};
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::listener::Listener;
+use crate::typescript::TypeScript;
 use cambium_engine::{Engine, EngineError, Parts, PersonCredential, Settings};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::HttpConfig;
@@ -89,7 +90,12 @@ impl Ground {
 impl House {
     async fn build(ground: Ground, config: &Config, url: &str) -> Result<Self, Failure> {
         let switches = &config.sandbox;
-        let checker = JailedChecker::start(switches.zygote, switches.allow_weak).await?;
+        let typescript = config.typescript.as_deref().map(TypeScript::at).transpose()?;
+        if typescript.is_none() {
+            tracing::info!("types are not checked: no `typescript` is configured");
+        }
+        let checker = JailedChecker::start(switches.zygote, switches.allow_weak, typescript);
+        let checker = checker.await?;
         let checker = Arc::new(checker);
         let sandbox = sandbox(config).await?;
         let engine = Engine::start(Parts {

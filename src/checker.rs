@@ -1,13 +1,15 @@
 //! The engine's check, run where hostile text can do no harm: a one-shot
 //! process of the jail parses the module, and what it answers is read as
-//! foreign JSON.
+//! foreign JSON. Where a type checker is configured, its findings are added.
 
 use crate::failure::Failure;
+use crate::typescript::TypeScript;
 use cambium_engine::{CheckReport, Checker, check_bytes};
 use cambium_jail::{
     Jail, JailConfig, JailError, LayerReport, OneshotError, OneshotFn, OneshotLimits,
 };
 use cambium_proxy::BoxFuture;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The functions jailed processes of this binary can be asked for.
@@ -25,14 +27,22 @@ const REPORT_BYTES: usize = 4 * 1024 * 1024;
 /// Runs the check in the jail.
 pub(crate) struct JailedChecker {
     jail: Jail,
+    typescript: Option<TypeScript>,
+    /// The type checker's failure was said.
+    said: AtomicBool,
 }
 
 impl JailedChecker {
     /// Starts the jail and sends one small module through it, so that a machine
     /// on which a required layer does not hold is told so now.
-    pub(crate) async fn start(zygote: bool, allow_weak: bool) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        zygote: bool,
+        allow_weak: bool,
+        typescript: Option<TypeScript>,
+    ) -> Result<Self, Failure> {
         let config = JailConfig { zygote, allow_weak, pool: 0, ..JailConfig::default() };
-        let checker = Self { jail: Jail::start(config).map_err(|error| refused(&error))? };
+        let jail = Jail::start(config).map_err(|error| refused(&error))?;
+        let checker = Self { jail, typescript, said: AtomicBool::new(false) };
         match checker.report(PROBE).await {
             Ok(_) => Ok(checker),
             Err(OneshotError::Jail(error)) => Err(refused(&error)),
@@ -42,6 +52,11 @@ impl JailedChecker {
                 "run `cambium doctor`",
             )),
         }
+    }
+
+    /// Whether types are checked too.
+    pub(crate) fn checks_types(&self) -> bool {
+        self.typescript.is_some()
     }
 
     /// The layers the jail put in force.
@@ -74,8 +89,15 @@ impl Checker for JailedChecker {
                 }
                 Err(error) => return Err(format!("the check did not answer: {error}")),
             };
-            serde_json::from_slice(&report)
-                .map_err(|error| format!("the check's answer is not a report: {error}"))
+            let mut report: CheckReport = serde_json::from_slice(&report)
+                .map_err(|error| format!("the check's answer is not a report: {error}"))?;
+            if let Some(typescript) = self.typescript.as_ref().filter(|_| report.ok)
+                && let Err(error) = typescript.advise(&self.jail, source, &mut report).await
+                && !self.said.swap(true, Ordering::Relaxed)
+            {
+                tracing::warn!(%error, "types are not checked: the type checker gave no answer");
+            }
+            Ok(report)
         })
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// How long a call waits for a person.
     pub(crate) wait_budget: Duration,
+    /// Folder of TypeScript's native compiler; without one types are not checked.
+    pub(crate) typescript: Option<PathBuf>,
     /// Switches of the sandbox.
     pub(crate) sandbox: Sandbox,
     /// What is logged, and how.
@@ -80,6 +82,7 @@ struct Raw {
     data_dir: Option<PathBuf>,
     listen: Option<String>,
     wait_budget_seconds: Option<u64>,
+    typescript: Option<PathBuf>,
     sandbox: RawSandbox,
     log: RawLog,
 }
@@ -124,6 +127,7 @@ impl Config {
             },
             listen: loopback(listen.as_deref().unwrap_or(DEFAULT_LISTEN))?,
             wait_budget: Duration::from_secs(wait),
+            typescript: raw.typescript,
             sandbox: Sandbox {
                 pool,
                 zygote: !overrides.no_zygote && raw.sandbox.zygote.unwrap_or(true),

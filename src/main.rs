@@ -13,6 +13,7 @@ mod demo;
 mod failure;
 mod listener;
 mod paste;
+mod typescript;
 
 use std::process::ExitCode;
 

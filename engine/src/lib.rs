@@ -35,6 +35,7 @@ mod run;
 mod running;
 mod tool;
 mod toolbox;
+mod types;
 mod waiting;
 mod working_set;
 
@@ -53,3 +54,4 @@ pub use person::{PersonCredential, PersonProof};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};
 pub use run::{Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
 pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};
+pub use types::{CONTEXT_TYPES, input_types};

@@ -1,11 +1,12 @@
 //! `cambium check FILE`: the static check in the jail, on this machine, without
 //! a server.
 
-use super::Said;
 use super::print::field;
+use super::{Context, Said, init_tool};
 use crate::checker::JailedChecker;
 use crate::failure::Failure;
-use cambium_engine::Checker;
+use crate::typescript::TypeScript;
+use cambium_engine::{Checker, input_types};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Read;
@@ -23,10 +24,13 @@ pub(crate) struct Args {
 
 impl Args {
     /// Checks and shows hints, call sites and findings.
-    pub(crate) async fn run(self) -> Result<Said, Failure> {
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         let source = read_module(&self.file)?;
+        let typescript = context.config()?.typescript;
+        let typescript = typescript.as_deref().map(TypeScript::at).transpose()?;
         // Checking only reads text: a machine with a missing layer may do it.
-        let checker = JailedChecker::start(false, true).await?;
+        let checker = JailedChecker::start(false, true, typescript).await?;
+        let types = checker.checks_types();
         let checked = checker.check(&source).await;
         checker.shutdown().await;
         let report = checked.map_err(|reason| {
@@ -35,6 +39,7 @@ impl Args {
         let json = serde_json::to_value(&report).unwrap_or_default();
         let mut text = String::new();
         if report.ok {
+            init_tool::renew_types(&self.file, &input_types(report.input_schema.as_ref()));
             let effect = match (report.hints.destructive, report.hints.read_only) {
                 (true, _) => "destroys: a person is asked at its first call",
                 (false, true) => "reads: nobody is asked",
@@ -46,6 +51,9 @@ impl Args {
             }
         }
         text.push_str(&diagnostics(&json["diagnostics"]));
+        if report.ok && !types {
+            text.push_str("types were not checked: no `typescript` is configured\n");
+        }
         let ok = report.ok;
         let failing = report
             .diagnostics

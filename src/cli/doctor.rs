@@ -1,7 +1,7 @@
 //! `cambium doctor`: which layers of the sandbox hold on this machine.
 
 use super::print::table;
-use super::{Said, visible};
+use super::{Context, Said, visible};
 use crate::checker::refused;
 use crate::failure::Failure;
 use cambium_jail::{JailConfig, LayerReport, doctor};
@@ -13,12 +13,21 @@ pub(crate) struct Args {}
 
 impl Args {
     /// Tries each layer in a real jailed process and says which hold.
-    pub(crate) async fn run(self) -> Result<Said, Failure> {
+    pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        let typescript = context.config()?.typescript;
         let layers = doctor(JailConfig::default()).await.map_err(|error| refused(&error))?;
         let rows: Vec<_> = layers.iter().map(row).collect();
-        let text = table(&["LAYER", "HOLDS", "WHAT IT DOES, OR WHAT THE KERNEL SAID"], &rows, "");
+        let mut text =
+            table(&["LAYER", "HOLDS", "WHAT IT DOES, OR WHAT THE KERNEL SAID"], &rows, "");
+        text.push_str(match &typescript {
+            Some(_) => "\ntypes of tools are checked",
+            None => "\ntypes of tools are not checked: no `typescript` is configured",
+        });
         let missing: Vec<&LayerReport> = layers.iter().filter(|layer| !layer.holds).collect();
-        let said = Said::new(text, json!({ "holds": missing.is_empty(), "layers": layers }));
+        let said = Said::new(
+            text,
+            json!({ "holds": missing.is_empty(), "layers": layers, "typescript": typescript }),
+        );
         let Some(first) = missing.first() else { return Ok(said) };
         let names: Vec<&str> = missing.iter().map(|layer| layer.layer.as_str()).collect();
         Ok(said.failing(Failure::new(

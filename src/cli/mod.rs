@@ -11,6 +11,7 @@ mod completions;
 mod connections;
 mod credential;
 mod doctor;
+mod init_tool;
 mod mcp;
 mod print;
 mod publish;
@@ -68,6 +69,8 @@ enum Command {
     Code(code::Args),
     /// Run the main job end to end on this machine, and verify each step
     Demo(demo::Args),
+    /// Make a folder with a module to start from and its types (needs no server)
+    InitTool(init_tool::Args),
     /// Check a module without publishing it (needs no server)
     Check(check::Args),
     /// Publish a module as a tool
@@ -150,7 +153,8 @@ pub(crate) async fn main() -> ExitCode {
         Command::Setup(args) => args.run(&context).await,
         Command::Code(args) => args.run(&context).await,
         Command::Demo(args) => args.run(&context).await,
-        Command::Check(args) => args.run().await,
+        Command::InitTool(args) => args.run(),
+        Command::Check(args) => args.run(&context).await,
         Command::Publish(args) => args.run(&context).await,
         Command::Run(args) => args.run(&context).await,
         Command::Tools(args) => args.run(&context).await,
@@ -158,7 +162,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Connections(args) => args.run(&context).await,
         Command::Approvals(args) => args.run(&context).await,
         Command::Audit(args) => args.run(&context).await,
-        Command::Doctor(args) => args.run().await,
+        Command::Doctor(args) => args.run(&context).await,
         Command::Status(args) => args.run(&context).await,
         Command::Completions(args) => args.run(),
     };
