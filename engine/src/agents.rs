@@ -92,6 +92,10 @@ impl Engine {
         (agent.cap, agent.idle_days) = (limits.cap(), limits.idle_days());
         agent.paused = paused.unwrap_or(agent.paused);
         self.parts.store.update_agent(&agent).await.map_err(|fault| taken(fault, &agent.name))?;
+        if agent.paused {
+            // What is held for a person sends nothing any more; its ask stays.
+            self.flights.stop(&agent.id);
+        }
         Ok(agent)
     }
 

@@ -223,7 +223,7 @@ impl Engine {
         let rows = self.parts.store.asks(&self.person, ASKS_SHOWN).await?;
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
-            views.push(self.view(row).await?);
+            views.push(self.view(as_held(row)?).await?);
         }
         Ok(views)
     }
@@ -313,16 +313,7 @@ impl Engine {
         let row = self.parts.store.ask(id).await?;
         let row =
             row.ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))?;
-        // The digest is what a decision is bound to: what is shown must be what
-        // it was taken over, whoever has had the database file in between.
-        let shown =
-            request_digest(&row.method, &row.authority, &row.target, &row.headers, &row.body);
-        if shown != row.digest {
-            let fault =
-                StoreFault::Corrupt(format!("ask {id} shows another request than was held"));
-            return Err(EngineError::Store(fault));
-        }
-        Ok(row)
+        as_held(row)
     }
 
     async fn sites_of(&self, row: &AskRow) -> Result<Vec<cambium_proxy::CallSite>, EngineError> {
@@ -366,6 +357,18 @@ impl Engine {
             expires_ms: row.expires_ms,
         })
     }
+}
+
+/// The digest is what a decision is bound to: what is shown must be what it was
+/// taken over, whoever has had the database file in between.
+fn as_held(row: AskRow) -> Result<AskRow, EngineError> {
+    let shown = request_digest(&row.method, &row.authority, &row.target, &row.headers, &row.body);
+    if shown != row.digest {
+        let fault =
+            StoreFault::Corrupt(format!("ask {} shows another request than was held", row.id));
+        return Err(EngineError::Store(fault));
+    }
+    Ok(row)
 }
 
 fn said(reason: AskReason) -> &'static str {

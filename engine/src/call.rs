@@ -85,6 +85,12 @@ impl Engine {
         let pace = Pace::of(request);
 
         let guard = self.flights.begin(&caller.agent.id).await?;
+        // Read anew: who paused the agent since the caller was known has ended
+        // every run that had begun by then, and this one had not.
+        let agent = self.agent_by_id(&caller.agent.id).await?;
+        if agent.paused {
+            return Err(EngineError::AgentPaused(agent.name));
+        }
         let row = self.begin(caller, &loaded, request.dry_run, pace.detached).await?;
         *run = Some(row.id.clone());
         let admitted = self.admit(caller, &loaded, request.dry_run).await;
@@ -119,6 +125,7 @@ impl Engine {
             parts: self.parts.clone(),
             owed: self.owed.clone(),
             guard,
+            agent_name: agent.name,
             row,
             connection,
             session,

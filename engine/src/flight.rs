@@ -7,6 +7,7 @@ use cambium_proxy::AgentId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, RwLockWriteGuard};
+use tokio_util::sync::CancellationToken;
 
 /// Runs of one agent at the same time: a harness calls a few tools in parallel.
 pub(crate) const RUNS_PER_AGENT: usize = 8;
@@ -22,15 +23,31 @@ pub(crate) struct Flights {
 
 #[derive(Default)]
 struct Counts {
-    by_agent: HashMap<AgentId, usize>,
+    by_agent: HashMap<AgentId, Flight>,
     all: usize,
     draining: bool,
+}
+
+/// The runs of one agent.
+#[derive(Default)]
+struct Flight {
+    runs: usize,
+    /// Ends those that began before it was fired.
+    stop: CancellationToken,
 }
 
 /// One run in flight.
 pub(crate) struct RunGuard {
     flights: Arc<Flights>,
     agent: AgentId,
+    stop: CancellationToken,
+}
+
+impl RunGuard {
+    /// Fires when the agent is stopped.
+    pub(crate) fn stopped(&self) -> &CancellationToken {
+        &self.stop
+    }
 }
 
 impl Flights {
@@ -38,13 +55,23 @@ impl Flights {
     pub(crate) async fn begin(self: &Arc<Self>, agent: &AgentId) -> Result<RunGuard, EngineError> {
         let _open = self.gate.read().await;
         let mut counts = self.counts();
-        let mine = counts.by_agent.get(agent).copied().unwrap_or_default();
+        let mine = counts.by_agent.get(agent).map_or(0, |flight| flight.runs);
         if counts.draining || mine >= RUNS_PER_AGENT || counts.all >= RUNS_PER_NODE {
             return Err(EngineError::Busy);
         }
-        counts.by_agent.insert(agent.clone(), mine + 1);
+        let flight = counts.by_agent.entry(agent.clone()).or_default();
+        flight.runs += 1;
+        let stop = flight.stop.clone();
         counts.all += 1;
-        Ok(RunGuard { flights: self.clone(), agent: agent.clone() })
+        Ok(RunGuard { flights: self.clone(), agent: agent.clone(), stop })
+    }
+
+    /// Ends every run of the agent that has begun.
+    pub(crate) fn stop(&self, agent: &AgentId) {
+        if let Some(flight) = self.counts().by_agent.get_mut(agent) {
+            // Those that begin later are not meant.
+            std::mem::take(&mut flight.stop).cancel();
+        }
     }
 
     /// Holds every beginning back while it lives.
@@ -71,11 +98,10 @@ impl Drop for RunGuard {
     fn drop(&mut self) {
         let mut counts = self.flights.counts();
         counts.all = counts.all.saturating_sub(1);
-        let left = counts.by_agent.get(&self.agent).copied().unwrap_or_default().saturating_sub(1);
-        if left == 0 {
+        let Some(flight) = counts.by_agent.get_mut(&self.agent) else { return };
+        flight.runs = flight.runs.saturating_sub(1);
+        if flight.runs == 0 {
             counts.by_agent.remove(&self.agent);
-        } else {
-            counts.by_agent.insert(self.agent.clone(), left);
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) dry_run: bool,
     pub(crate) connection: &'a Connection,
     pub(crate) wall_seconds: u64,
+    /// The agent's name, if a person paused it while the run was under way.
+    pub(crate) paused: Option<String>,
     pub(crate) console_url: &'a str,
     /// Said before anything ran.
     pub(crate) notes: Vec<String>,
@@ -132,6 +134,10 @@ fn settled<'a>(ended: &'a Ended<'_>) -> Settled<'a> {
             cut_off("never_settled", "the module waits for something that never comes".into())
         }
         Outcome::PolicyDenied => cut_off("policy_denied", "the proxy ended the run".into()),
+        Outcome::Cancelled if let Some(agent) = &ended.paused => match unknown_write(ended) {
+            Some(_) => cut_off("cancelled", format!("the agent `{agent}` was paused")),
+            None => Settled::Failed(EngineError::AgentPaused(agent.clone())),
+        },
         Outcome::Cancelled => {
             cut_off("cancelled", "the run was ended: the caller gave up or the server stops".into())
         }

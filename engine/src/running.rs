@@ -27,6 +27,8 @@ pub(crate) struct Running {
     pub(crate) parts: Arc<Parts>,
     pub(crate) owed: Arc<Owed>,
     pub(crate) guard: RunGuard,
+    /// What a person calls its agent.
+    pub(crate) agent_name: String,
     pub(crate) row: RunRow,
     pub(crate) connection: Connection,
     pub(crate) session: Arc<Session>,
@@ -41,6 +43,7 @@ impl Running {
     pub(crate) async fn carry_out(self, cancel: CancellationToken) -> Envelope {
         let wall_seconds = self.job.limits.wall.as_secs();
         let report = self.sandboxed(cancel).await;
+        let paused = self.guard.stopped().is_cancelled();
         self.session.close();
         let session = settled(&self.session).await;
         let used = !matches!(report.outcome, Outcome::Unavailable(_));
@@ -52,6 +55,7 @@ impl Running {
             connection: &self.connection,
             wall_seconds,
             console_url: &self.parts.settings.console_url,
+            paused: paused.then(|| self.agent_name.clone()),
             notes: self.notes,
         });
         let store = self.parts.store.as_ref();
@@ -87,6 +91,7 @@ impl Running {
         tokio::select! {
             biased;
             () = cancel.cancelled() => ended_by(Outcome::Cancelled),
+            () = self.guard.stopped().cancelled() => ended_by(Outcome::Cancelled),
             answer = tokio::time::timeout(self.backstop + SANDBOX_GRACE, run) => match answer {
                 Ok(Ok(report)) => report,
                 Ok(Err(_)) => {

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod connections;
+mod held;
 mod house;
 mod persons;
 mod properties;

@@ -51,6 +51,7 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
         let _ = head.send(Err(refusal));
         return;
     }
+    parcel.trail.wired = true;
     let mut deadline = Box::pin(tokio::time::sleep(parcel.inner.shared.parts.limits.exchange));
     let reply = match exchange(&mut parcel, &placement, &mut deadline, &mut head).await {
         Ok(reply) => reply,

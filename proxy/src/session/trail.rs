@@ -22,6 +22,8 @@ pub(super) struct Trail {
     number: u32,
     /// Place in the report; `None` once the report is full.
     place: Option<usize>,
+    /// Bytes may have gone.
+    pub(super) wired: bool,
     started: u64,
     pub(super) held_us: u64,
     pub(super) vendor_us: u64,
@@ -55,6 +57,7 @@ impl Trail {
             inner: inner.clone(),
             number,
             place: None,
+            wired: false,
             started: inner.shared.parts.clock.ticks_us(),
             held_us: 0,
             vendor_us: 0,
@@ -207,6 +210,21 @@ impl Trail {
             redactions: after.then_some(self.redactions),
             dry_run: matches!(spec.grant, Grant::Preview),
             notes: self.notes.clone(),
+        }
+    }
+}
+
+impl Drop for Trail {
+    /// A request that was given up before its bytes went is one that was not
+    /// sent, whatever its method: a reader of the report must not take it for a
+    /// write whose outcome nobody knows.
+    fn drop(&mut self) {
+        let Some(place) = self.place.filter(|_| !self.wired) else { return };
+        if let Some(entry) = self.inner.report().exchanges.get_mut(place)
+            && entry.status.is_none()
+            && entry.preview.is_none()
+        {
+            entry.refusal.get_or_insert_with(super::send::closed);
         }
     }
 }
