@@ -14,7 +14,7 @@ use cambium_engine::{Engine, EngineError, Parts, PersonCredential, Settings};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::HttpConfig;
 use cambium_proxy::{
-    Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault, VaultError,
+    Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
 };
 use cambium_store::{Store, StoreError};
 use serde_json::Value;
@@ -60,9 +60,15 @@ pub(crate) struct Server {
 
 impl Ground {
     async fn open(data_dir: &DataDir, own: Vec<SocketAddr>) -> Result<Self, Failure> {
-        let vault = Vault::open(&KeySource::File(data_dir.vault_key())).map_err(locked_out)?;
+        if data_dir.database().exists() && !data_dir.vault_key().exists() {
+            // Making one would only hide that the right one is missing.
+            return Err(locked_out(format!("{} is missing", data_dir.vault_key().display())));
+        }
+        let vault = Vault::open(&KeySource::File(data_dir.vault_key()));
+        let vault = vault.map_err(|error| locked_out(error.to_string()))?;
         let vault = Arc::new(vault);
-        let store = Arc::new(Store::open(&data_dir.database()).await.map_err(unopened)?);
+        let store = Store::open(&data_dir.database(), vault.mac_key("ledger")).await;
+        let store = Arc::new(store.map_err(unopened)?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let proxy = Proxy::start(ProxyParts {
             node: NODE.to_owned(),
@@ -290,14 +296,18 @@ pub(crate) async fn verify_audit(data_dir: &DataDir) -> Result<Value, Failure> {
     found
 }
 
-fn locked_out(error: VaultError) -> Failure {
+fn locked_out(reason: String) -> Failure {
     Failure::new(
         "vault_key",
-        error.to_string(),
+        reason,
         "restore the key file from a backup with mode 0600; without it nothing sealed can be read",
     )
 }
 
 fn unopened(error: StoreError) -> Failure {
-    Failure::new("store_unavailable", error.to_string(), error.next())
+    let code = match error {
+        StoreError::Tampered { .. } | StoreError::WrongKey { .. } => error.code(),
+        _ => "store_unavailable",
+    };
+    Failure::new(code, error.to_string(), error.next())
 }

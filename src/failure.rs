@@ -83,6 +83,8 @@ impl Failure {
             | "listen_in_use"
             | "listen_refused"
             | "vault_key"
+            | "vault_key_wrong"
+            | "database_tampered"
             | "store_unavailable"
             | "sandbox_weak"
             | "sandbox_unavailable" => Exit::CannotStart,

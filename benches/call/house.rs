@@ -85,7 +85,9 @@ impl House {
         std::fs::create_dir_all(&directory).expect("a directory of our own");
         let vault = Vault::open(&KeySource::File(directory.join("key"))).expect("a vault");
         let vault = Arc::new(vault);
-        let store = Arc::new(Store::open(&directory.join("store")).await.expect("a store"));
+        let store = Arc::new(
+            Store::open(&directory.join("store"), vault.mac_key("ledger")).await.expect("a store"),
+        );
         let names = Names::default();
         names.set(HOST, &[&["127.0.0.1"]]);
         let clock = Arc::new(SystemClock::default());

@@ -60,4 +60,4 @@ pub use scheme::{EntryFault, Scheme};
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};
-pub use vault::{KeySource, Vault, VaultError};
+pub use vault::{KeySource, MacKey, Vault, VaultError};

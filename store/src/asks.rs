@@ -2,9 +2,11 @@
 //! decision of a settled ask is appended by `decisions.rs` in the same
 //! transaction.
 
-use crate::database::Commit;
+use crate::database::{Commit, Seen};
 use crate::error::fault;
+use crate::ledger::Claim;
 use crate::row::{Read, corrupt, to_json, to_word, whole};
+use crate::seal::{RowName, Table, seal};
 use crate::{Store, decisions};
 use cambium_engine::ToolName;
 use cambium_engine::port::{Answering, AskReason, AskRow, AskState, AskStore};
@@ -16,8 +18,9 @@ macro_rules! ask {
         concat!(
             "SELECT ask_id, person_id, agent_id, tool, version, number, connection_id, generation,
                 reason, run_id, effect, method, authority, target, headers, body, digest, state,
-                opened_ms, expires_ms, settled_ms
-            FROM asks ",
+                opened_ms, expires_ms, settled_ms, ",
+            seal!(asks),
+            " AS seal FROM asks ",
             $rest
         )
     };
@@ -69,16 +72,19 @@ impl AskStore for Store {
             .execute(writing.on())
             .await
             .map_err(fault)?;
+            writing.changed(RowName::ask(&ask.id));
             writing.commit().await
         })
     }
 
     fn ask<'a>(&'a self, id: &'a AskId) -> Answering<'a, Option<AskRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
-            row.map_err(fault)?.as_ref().map(read).transpose()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
+                one(row.map_err(fault)?)
+            })
+        }))
     }
 
     fn open_ask<'a>(
@@ -86,15 +92,17 @@ impl AskStore for Store {
         agent: &'a AgentId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<AskRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(OPEN_OF)
-                .bind(agent.as_str())
-                .bind(tool.to_string())
-                .fetch_optional(&mut *on)
-                .await;
-            row.map_err(fault)?.as_ref().map(read).transpose()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(OPEN_OF)
+                    .bind(agent.as_str())
+                    .bind(tool.to_string())
+                    .fetch_optional(&mut *on)
+                    .await;
+                one(row.map_err(fault)?)
+            })
+        }))
     }
 
     fn count_open<'a>(&'a self, agent: &'a AgentId, now_ms: i64) -> Answering<'a, u32> {
@@ -107,22 +115,26 @@ impl AskStore for Store {
     }
 
     fn asks<'a>(&'a self, person: &'a PersonId, limit: u32) -> Answering<'a, Vec<AskRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let mut asks = Vec::new();
-            for statement in [OPEN, SETTLED] {
-                let room = i64::from(limit) - i64::try_from(asks.len()).unwrap_or(i64::MAX);
-                let rows = sqlx::query(statement)
-                    .bind(person.as_str())
-                    .bind(room.max(0))
-                    .fetch_all(&mut *on)
-                    .await;
-                for row in rows.map_err(fault)? {
-                    asks.push(read(&row)?);
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let (mut asks, mut claims) = (Vec::new(), Vec::new());
+                for statement in [OPEN, SETTLED] {
+                    let room = i64::from(limit) - i64::try_from(asks.len()).unwrap_or(i64::MAX);
+                    let rows = sqlx::query(statement)
+                        .bind(person.as_str())
+                        .bind(room.max(0))
+                        .fetch_all(&mut *on)
+                        .await;
+                    for row in rows.map_err(fault)? {
+                        let (ask, claim) = read(&row)?;
+                        asks.push(ask);
+                        claims.push(claim);
+                    }
                 }
-            }
-            Ok(asks)
-        })
+                Ok((asks, claims))
+            })
+        }))
     }
 
     fn settle<'a>(
@@ -134,6 +146,11 @@ impl AskStore for Store {
     ) -> Answering<'a, bool> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
+            let row = sqlx::query(Table::Asks.one()).bind(id.as_str());
+            let Some(row) = row.fetch_optional(writing.on()).await.map_err(fault)? else {
+                return Ok(false);
+            };
+            writing.believe(&[Claim::Is(RowName::ask(id), row.get_as("seal")?)]).await?;
             let done = sqlx::query(
                 "UPDATE asks SET state = $2, settled_ms = $3
                 WHERE ask_id = $1 AND state = 'open'",
@@ -147,8 +164,9 @@ impl AskStore for Store {
             if done.rows_affected() == 0 {
                 return Ok(false);
             }
+            writing.changed(RowName::ask(id));
             if let Some(decision) = decision {
-                decisions::append(writing.on(), decision).await?;
+                decisions::append(&mut writing, decision).await?;
             }
             writing.commit().await?;
             Ok(true)
@@ -168,7 +186,9 @@ impl AskStore for Store {
             let rows = sqlx::query(EXPIRED).bind(now_ms).fetch_all(writing.on()).await;
             let mut expired = Vec::new();
             for row in rows.map_err(fault)? {
-                expired.push(row.id("ask_id", AskId::new)?);
+                let ask = row.id("ask_id", AskId::new)?;
+                writing.changed(RowName::ask(&ask));
+                expired.push(ask);
             }
             sqlx::query(
                 "UPDATE asks SET state = 'expired', settled_ms = $1
@@ -188,14 +208,9 @@ impl AskStore for Store {
         agent: &'a AgentId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<DecisionRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(decisions::NEWEST)
-                .bind(agent.as_str())
-                .bind(tool.to_string())
-                .fetch_optional(&mut *on)
-                .await;
-            row.map_err(fault)?.as_ref().map(decisions::read).transpose()
+        self.decision_of(decisions::NEWEST, agent, tool, |agent, tool, row| {
+            let newest = row.map_or(0, |row| row.sequence);
+            Claim::Newest(agent.as_str().to_owned(), tool.to_string(), newest)
         })
     }
 
@@ -204,14 +219,8 @@ impl AskStore for Store {
         agent: &'a AgentId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<DecisionRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(decisions::STANDING)
-                .bind(agent.as_str())
-                .bind(tool.to_string())
-                .fetch_optional(&mut *on)
-                .await;
-            row.map_err(fault)?.as_ref().map(decisions::read).transpose()
+        self.decision_of(decisions::STANDING, agent, tool, |agent, tool, row| {
+            decisions::stands(agent, &tool.to_string(), None, row)
         })
     }
 
@@ -227,16 +236,45 @@ impl AskStore for Store {
     fn append_decision<'a>(&'a self, decision: &'a DecisionRow) -> Answering<'a, ()> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            decisions::append(writing.on(), decision).await?;
+            decisions::append(&mut writing, decision).await?;
             writing.commit().await
         })
     }
 }
 
-fn read(row: &SqliteRow) -> Result<AskRow, StoreFault> {
+impl Store {
+    fn decision_of<'a>(
+        &'a self,
+        statement: &'static str,
+        agent: &'a AgentId,
+        tool: &'a ToolName,
+        besides: fn(&AgentId, &ToolName, Option<&DecisionRow>) -> Claim,
+    ) -> Answering<'a, Option<DecisionRow>> {
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(statement)
+                    .bind(agent.as_str())
+                    .bind(tool.to_string())
+                    .fetch_optional(&mut *on)
+                    .await;
+                let row = row.map_err(fault)?;
+                decisions::claimed(row.as_ref(), |found| besides(agent, tool, found))
+            })
+        }))
+    }
+}
+
+fn one(row: Option<SqliteRow>) -> Seen<Option<AskRow>> {
+    let Some(row) = row else { return Ok((None, Vec::new())) };
+    let (ask, claim) = read(&row)?;
+    Ok((Some(ask), vec![claim]))
+}
+
+fn read(row: &SqliteRow) -> Result<(AskRow, Claim), StoreFault> {
     let state = AskState::parse(row.get_as("state")?).ok_or_else(|| corrupt("state"))?;
     let reason = AskReason::parse(row.get_as("reason")?).ok_or_else(|| corrupt("reason"))?;
-    Ok(AskRow {
+    let ask = AskRow {
         id: row.id("ask_id", AskId::new)?,
         person: row.id("person_id", PersonId::new)?,
         agent: row.id("agent_id", AgentId::new)?,
@@ -258,5 +296,7 @@ fn read(row: &SqliteRow) -> Result<AskRow, StoreFault> {
         opened_ms: row.get_as("opened_ms")?,
         expires_ms: row.get_as("expires_ms")?,
         settled_ms: row.get_as("settled_ms")?,
-    })
+    };
+    let claim = Claim::Is(RowName::ask(&ask.id), row.get_as("seal")?);
+    Ok((ask, claim))
 }

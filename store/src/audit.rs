@@ -51,6 +51,9 @@ impl AuditSink for Store {
                 .await
                 .map_err(fault)?;
             }
+            if let Some(last) = rows.last() {
+                writing.audits_to(&last.node, last.sequence, &last.hash);
+            }
             writing.commit().await
         })
     }

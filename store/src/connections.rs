@@ -1,9 +1,11 @@
 //! Connections and which agents may use them. A revoke spans owners: it takes
 //! the connection's tools out of every working set and appends the withdrawals.
 
-use crate::database::Commit;
+use crate::database::{Commit, Seen};
 use crate::error::fault;
+use crate::ledger::Claim;
 use crate::row::{Read, belongs, to_json, to_word, whole};
+use crate::seal::{RowName, Table, seal};
 use crate::{Store, decisions, sets};
 use cambium_engine::MoveCause;
 use cambium_engine::port::{Answering, ConnectionStore, Revoked};
@@ -13,17 +15,25 @@ use cambium_proxy::{
 };
 use sqlx::sqlite::SqliteRow;
 
-pub(crate) const BY_ID: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
-        scheme, exceptions, ca_pem, generation, status
-    FROM connections WHERE connection_id = $1";
+macro_rules! connection {
+    ($rest:literal) => {
+        concat!(
+            "SELECT connection_id, person_id, slug, vendor, display_name, hosts, scheme,
+                exceptions, ca_pem, generation, status, ",
+            seal!(connections),
+            " AS seal FROM connections ",
+            $rest
+        )
+    };
+}
+
+pub(crate) const BY_ID: &str = connection!("WHERE connection_id = $1");
 // An id before a slug that looks like one.
-pub(crate) const FIND: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
-        scheme, exceptions, ca_pem, generation, status
-    FROM connections WHERE person_id = $1 AND (connection_id = $2 OR slug = $2)
-    ORDER BY CASE WHEN connection_id = $2 THEN 0 ELSE 1 END LIMIT 1";
-const ALL: &str = "SELECT connection_id, person_id, slug, vendor, display_name, hosts,
-        scheme, exceptions, ca_pem, generation, status
-    FROM connections WHERE person_id = $1 ORDER BY slug";
+pub(crate) const FIND: &str = connection!(
+    "WHERE person_id = $1 AND (connection_id = $2 OR slug = $2)
+    ORDER BY CASE WHEN connection_id = $2 THEN 0 ELSE 1 END LIMIT 1"
+);
+const ALL: &str = connection!("WHERE person_id = $1 ORDER BY slug");
 pub(crate) const SCOPE: &str =
     "SELECT agent_id FROM connection_scopes WHERE connection_id = $1 ORDER BY agent_id";
 // Promoted tools whose current version runs on the connection.
@@ -41,11 +51,13 @@ impl ConnectionSource for Store {
         &'a self,
         id: &'a ConnectionId,
     ) -> BoxFuture<'a, Result<Option<Connection>, StoreFault>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
-            row.map_err(fault)?.as_ref().map(read).transpose()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
+                one(row.map_err(fault)?)
+            })
+        }))
     }
 }
 
@@ -78,6 +90,7 @@ impl ConnectionStore for Store {
             .execute(writing.on())
             .await
             .map_err(fault)?;
+            writing.changed(RowName::connection(&connection.id));
             for agent in scope {
                 // Also by person: no connection reaches another person's agent.
                 let done = sqlx::query(
@@ -92,6 +105,7 @@ impl ConnectionStore for Store {
                 .await
                 .map_err(fault)?;
                 belongs(done.rows_affected(), "agent")?;
+                writing.changed(RowName::scope(&connection.id, agent));
             }
             writing.commit().await
         })
@@ -102,31 +116,43 @@ impl ConnectionStore for Store {
         person: &'a PersonId,
         id_or_slug: &'a str,
     ) -> Answering<'a, Option<Connection>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(FIND)
-                .bind(person.as_str())
-                .bind(id_or_slug)
-                .fetch_optional(&mut *on)
-                .await;
-            row.map_err(fault)?.as_ref().map(read).transpose()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(FIND)
+                    .bind(person.as_str())
+                    .bind(id_or_slug)
+                    .fetch_optional(&mut *on)
+                    .await;
+                one(row.map_err(fault)?)
+            })
+        }))
     }
 
     fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let rows = sqlx::query(ALL).bind(person.as_str()).fetch_all(&mut *on).await;
-            rows.map_err(fault)?.iter().map(read).collect()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let rows = sqlx::query(ALL).bind(person.as_str()).fetch_all(&mut *on).await;
+                let read: Result<Vec<_>, _> = rows.map_err(fault)?.iter().map(read).collect();
+                Ok(read?.into_iter().unzip())
+            })
+        }))
     }
 
     fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let rows = sqlx::query(SCOPE).bind(connection.as_str()).fetch_all(&mut *on).await;
-            rows.map_err(fault)?.iter().map(|row| row.id("agent_id", AgentId::new)).collect()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let rows = sqlx::query(SCOPE).bind(connection.as_str()).fetch_all(&mut *on).await;
+                let rows = rows.map_err(fault)?;
+                let agents: Result<Vec<_>, _> =
+                    rows.iter().map(|row| row.id("agent_id", AgentId::new)).collect();
+                let set = vec![connection.as_str().to_owned()];
+                let count = rows.len() as u64;
+                Ok((agents?, vec![Claim::Counts(Table::ConnectionScopes, set, count)]))
+            })
+        }))
     }
 
     fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()> {
@@ -139,6 +165,7 @@ impl ConnectionStore for Store {
                     .await
                     .map_err(fault)?;
             belongs(done.rows_affected(), "connection")?;
+            writing.changed(RowName::connection(connection));
             writing.commit().await
         })
     }
@@ -165,6 +192,7 @@ impl ConnectionStore for Store {
             if done.rows_affected() == 0 {
                 return Ok(Revoked::default());
             }
+            writing.changed(RowName::connection(connection));
             let rows = sqlx::query(LEAVING).bind(connection.as_str());
             let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;
             let mut left = Vec::with_capacity(rows.len());
@@ -174,7 +202,7 @@ impl ConnectionStore for Store {
                 left.push((agent, tool));
             }
             for withdrawal in withdrawals {
-                decisions::append(writing.on(), withdrawal).await?;
+                decisions::append(&mut writing, withdrawal).await?;
             }
             writing.commit().await?;
             Ok(Revoked { changed: true, left })
@@ -182,8 +210,14 @@ impl ConnectionStore for Store {
     }
 }
 
-fn read(row: &SqliteRow) -> Result<Connection, StoreFault> {
-    Ok(Connection {
+fn one(row: Option<SqliteRow>) -> Seen<Option<Connection>> {
+    let Some(row) = row else { return Ok((None, Vec::new())) };
+    let (connection, claim) = read(&row)?;
+    Ok((Some(connection), vec![claim]))
+}
+
+fn read(row: &SqliteRow) -> Result<(Connection, Claim), StoreFault> {
+    let connection = Connection {
         id: row.id("connection_id", ConnectionId::new)?,
         person: row.id("person_id", PersonId::new)?,
         slug: row.get_as("slug")?,
@@ -195,5 +229,7 @@ fn read(row: &SqliteRow) -> Result<Connection, StoreFault> {
         ca_pem: row.get_as("ca_pem")?,
         generation: row.unsigned("generation")?,
         status: row.word("status")?,
-    })
+    };
+    let claim = Claim::Is(RowName::connection(&connection.id), row.get_as("seal")?);
+    Ok((connection, claim))
 }

@@ -5,15 +5,17 @@
 //! (both survive the death of the process; only the first a loss of power).
 
 use crate::error::fault;
+use crate::ledger::{Claim, Ledger};
+use crate::seal::RowName;
 use crate::{StoreError, schema};
-use cambium_proxy::StoreFault;
+use cambium_proxy::{BoxFuture, MacKey, StoreFault};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -39,6 +41,8 @@ struct Inner {
     durable: SqlitePool,
     quick: SqlitePool,
     readers: SqlitePool,
+    /// Set once the file was opened, before anybody has the store.
+    ledger: OnceLock<Ledger>,
 }
 
 /// When a write transaction's commit answers.
@@ -55,13 +59,23 @@ pub(crate) enum Commit {
 pub(crate) struct Writing<'a> {
     // Declared first: rolled back before the pen passes on.
     transaction: Transaction<'static, Sqlite>,
+    store: &'a Store,
+    how: Commit,
+    /// Rows that decide something, to be sealed at the commit.
+    changed: Vec<RowName>,
+    /// Node, number and hash of the last audit row in it.
+    audit_end: Option<(String, u64, Vec<u8>)>,
     _pen: MutexGuard<'a, ()>,
 }
 
+/// What a read answers, and what it rests on.
+pub(crate) type Seen<T> = Result<(T, Vec<Claim>), StoreFault>;
+
 impl Store {
     /// Opens the database file, making it (mode 0600) and its directory (mode
-    /// 0700) if they are not there, and brings its schema up to date.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+    /// 0700) if they are not there, brings its schema up to date and compares
+    /// every row that decides something with the ledger, whose key this is.
+    pub async fn open(path: impl AsRef<Path>, key: MacKey) -> Result<Self, StoreError> {
         let path = path.as_ref();
         make_file(path).await?;
         let options = SqliteConnectOptions::new()
@@ -76,8 +90,9 @@ impl Store {
             durable: one(SqliteSynchronous::Full),
             quick: one(SqliteSynchronous::Normal),
             readers: pool(READERS).connect_lazy_with(readers),
+            ledger: OnceLock::new(),
         });
-        store.prepare(path).await?;
+        store.prepare(path, key, true).await?;
         Ok(store)
     }
 
@@ -90,8 +105,10 @@ impl Store {
             durable: only.clone(),
             quick: only.clone(),
             readers: only,
+            ledger: OnceLock::new(),
         });
-        store.prepare(&PathBuf::from(":memory:")).await?;
+        // Nobody else can write it: its ledger needs nobody's key.
+        store.prepare(&PathBuf::from(":memory:"), MacKey::new([0; 32]), false).await?;
         Ok(store)
     }
 
@@ -108,7 +125,7 @@ impl Store {
         Self { inner: Arc::new(inner) }
     }
 
-    async fn prepare(&self, path: &Path) -> Result<(), StoreError> {
+    async fn prepare(&self, path: &Path, key: MacKey, file: bool) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| StoreError::opening(path, &error);
         let mut writer = self.inner.durable.acquire().await.map_err(failed)?;
         let size = tokio::fs::metadata(path).await.map_or(0, |file| file.len());
@@ -121,7 +138,41 @@ impl Store {
                 return Err(StoreError::Corrupt { path: path.to_owned(), reason: said });
             }
         }
-        schema::apply(&mut writer, path).await
+        schema::apply(&mut writer, path).await?;
+        schema::compare(&mut writer, path).await?;
+        let ledger = Ledger::open(&mut writer, key, file.then_some(path)).await;
+        let ledger = ledger.map_err(|broken| StoreError::broken(path, broken))?;
+        let _ = self.inner.ledger.set(ledger);
+        Ok(())
+    }
+
+    /// What every row that decides something must be.
+    pub(crate) fn ledger(&self) -> Result<&Ledger, StoreFault> {
+        let late = || StoreFault::Unavailable("the database is not open yet".into());
+        self.inner.ledger.get().ok_or_else(late)
+    }
+
+    /// Reads until what the ledger says and what was read are of one moment;
+    /// what still differs then was changed by somebody else.
+    pub(crate) async fn believed<'a, T>(
+        &'a self,
+        read: impl Fn() -> BoxFuture<'a, Seen<T>> + Send + Sync,
+    ) -> Result<T, StoreFault> {
+        let ledger = self.ledger()?;
+        let mut known = None;
+        loop {
+            let (value, claims) = read().await?;
+            let Some(odd) = ledger.odd(&claims) else { return Ok(value) };
+            let mut writing = self.write(Commit::Quick).await?;
+            writing.catch_up().await?;
+            drop(writing);
+            if known == Some(ledger.end()) {
+                tracing::error!(odd, "the database was changed by somebody else");
+                let text = format!("the database was changed by somebody else: {odd}");
+                return Err(StoreFault::Corrupt(text));
+            }
+            known = Some(ledger.end());
+        }
     }
 
     /// Begins a write transaction once the pen is free.
@@ -133,7 +184,14 @@ impl Store {
             Commit::Quick => &self.inner.quick,
         };
         let transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
-        Ok(Writing { transaction, _pen: pen })
+        Ok(Writing {
+            transaction,
+            store: self,
+            how: commit,
+            changed: Vec::new(),
+            audit_end: None,
+            _pen: pen,
+        })
     }
 
     /// A connection that reads.
@@ -148,9 +206,54 @@ impl Writing<'_> {
         &mut self.transaction
     }
 
-    /// Makes it stay.
-    pub(crate) async fn commit(self) -> Result<(), StoreFault> {
-        self.transaction.commit().await.map_err(fault)
+    /// A row that decides something was written in this transaction.
+    pub(crate) fn changed(&mut self, row: RowName) {
+        if !self.changed.contains(&row) {
+            self.changed.push(row);
+        }
+    }
+
+    /// The transaction brings a node's audit to here.
+    pub(crate) fn audits_to(&mut self, node: &str, sequence: u64, hash: &[u8]) {
+        self.audit_end = Some((node.to_owned(), sequence, hash.to_vec()));
+    }
+
+    /// Refuses unless the ledger, as this transaction sees it, bears all out.
+    pub(crate) async fn believe(&mut self, claims: &[Claim]) -> Result<(), StoreFault> {
+        self.catch_up().await?;
+        match self.store.ledger()?.odd(claims) {
+            None => Ok(()),
+            Some(odd) => {
+                tracing::error!(odd, "the database was changed by somebody else");
+                let text = format!("the database was changed by somebody else: {odd}");
+                Err(StoreFault::Corrupt(text))
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), StoreFault> {
+        let ledger = self.store.ledger()?;
+        Ok(ledger.catch_up(&mut self.transaction, None).await?)
+    }
+
+    /// Makes it stay, sealed.
+    pub(crate) async fn commit(mut self) -> Result<(), StoreFault> {
+        let ledger = self.store.ledger()?;
+        let entries = if self.changed.is_empty() {
+            Vec::new()
+        } else {
+            ledger.append(&mut self.transaction, &self.changed).await?
+        };
+        self.transaction.commit().await.map_err(fault)?;
+        // Before the pen passes on, so that the next writer finds it counted.
+        ledger.stored(entries);
+        if let Some((node, sequence, hash)) = &self.audit_end {
+            ledger.audited(node, *sequence, hash);
+        }
+        if self.how == Commit::Durable {
+            ledger.write_head();
+        }
+        Ok(())
     }
 }
 

@@ -3,9 +3,11 @@
 //! compare-and-swap.
 
 use crate::Store;
-use crate::database::Commit;
+use crate::database::{Commit, Seen, Writing};
 use crate::error::fault;
+use crate::ledger::Claim;
 use crate::row::{Read, to_word, whole};
+use crate::seal::{RowName, seal};
 use cambium_proxy::{
     AgentId, ApprovalSource, AskId, BoxFuture, ConnectionId, ContentHash, DecisionRow, PermitKey,
     PersonId, StoreFault,
@@ -17,8 +19,9 @@ macro_rules! decision {
     ($rest:literal) => {
         concat!(
             "SELECT d.ask_id, d.sequence, d.person_id, d.agent_id, d.tool, d.version,
-                d.connection_id, d.generation, d.digest, d.answer, d.channel, d.at_ms, d.mac
-            FROM decisions d ",
+                d.connection_id, d.generation, d.digest, d.answer, d.channel, d.at_ms, d.mac, ",
+            seal!(decisions),
+            " AS seal FROM decisions d ",
             $rest
         )
     };
@@ -65,26 +68,28 @@ impl ApprovalSource for Store {
         tool: &'a str,
         version: &'a ContentHash,
     ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let denied = sqlx::query(DENIED_ELSEWHERE)
-                .bind(agent.as_str())
-                .bind(tool)
-                .bind(version.to_string())
-                .fetch_optional(&mut *on)
-                .await
-                .map_err(fault)?;
-            let row = match denied {
-                Some(row) => Some(row),
-                None => sqlx::query(STANDING)
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let denied = sqlx::query(DENIED_ELSEWHERE)
                     .bind(agent.as_str())
                     .bind(tool)
+                    .bind(version.to_string())
                     .fetch_optional(&mut *on)
                     .await
-                    .map_err(fault)?,
-            };
-            row.as_ref().map(read).transpose()
-        })
+                    .map_err(fault)?;
+                let row = match denied {
+                    Some(row) => Some(row),
+                    None => sqlx::query(STANDING)
+                        .bind(agent.as_str())
+                        .bind(tool)
+                        .fetch_optional(&mut *on)
+                        .await
+                        .map_err(fault)?,
+                };
+                claimed(row.as_ref(), |found| stands(agent, tool, Some(version), found))
+            })
+        }))
     }
 
     fn decision<'a>(
@@ -111,7 +116,18 @@ impl ApprovalSource for Store {
                 return Ok(None);
             }
             let mut writing = self.write(Commit::Durable).await?;
-            while let Some(decision) = unused(writing.on(), key).await? {
+            while let Some(row) = unused(writing.on(), key).await? {
+                let not_taken_back = |found: Option<&DecisionRow>| {
+                    let agent = key.agent.as_str().to_owned();
+                    let (tool, at) =
+                        found.map_or(Default::default(), |f| (f.tool.clone(), f.sequence));
+                    Claim::NotTakenBack(agent, tool, at)
+                };
+                let (Some(decision), mut claims) = claimed(Some(&row), not_taken_back)? else {
+                    return Ok(None);
+                };
+                claims.push(Claim::IsNot(RowName::permit_use(&decision.ask)));
+                writing.believe(&claims).await?;
                 let used = sqlx::query(
                     "INSERT INTO permit_uses (ask_id, person_id) VALUES ($1, $2)
                     ON CONFLICT (ask_id) DO NOTHING",
@@ -124,6 +140,7 @@ impl ApprovalSource for Store {
                 // Zero: another took it between the two statements, which only a
                 // database with finer locks allows. Look for the next one.
                 if used.rows_affected() == 1 {
+                    writing.changed(RowName::permit_use(&decision.ask));
                     writing.commit().await?;
                     return Ok(Some(decision));
                 }
@@ -136,7 +153,7 @@ impl ApprovalSource for Store {
 async fn unused(
     on: &mut SqliteConnection,
     key: &PermitKey,
-) -> Result<Option<DecisionRow>, StoreFault> {
+) -> Result<Option<SqliteRow>, StoreFault> {
     let row = sqlx::query(UNUSED)
         .bind(key.agent.as_str())
         .bind(key.digest.to_string())
@@ -144,12 +161,39 @@ async fn unused(
         .bind(key.connection.as_str())
         .fetch_optional(on)
         .await;
-    row.map_err(fault)?.as_ref().map(read).transpose()
+    row.map_err(fault)
+}
+
+/// A decision as the ledger must have it, and what it stands on besides.
+pub(crate) fn claimed(
+    row: Option<&SqliteRow>,
+    besides: impl FnOnce(Option<&DecisionRow>) -> Claim,
+) -> Seen<Option<DecisionRow>> {
+    let Some(row) = row else { return Ok((None, vec![besides(None)])) };
+    let decision = read(row)?;
+    let is = Claim::Is(RowName::decision(&decision)?, row.get_as("seal")?);
+    let claims = vec![is, besides(Some(&decision))];
+    Ok((Some(decision), claims))
+}
+
+/// That it is the one that stands, of a tool or also of a content.
+pub(crate) fn stands(
+    agent: &AgentId,
+    tool: &str,
+    version: Option<&ContentHash>,
+    row: Option<&DecisionRow>,
+) -> Claim {
+    Claim::Stands {
+        agent: agent.as_str().to_owned(),
+        tool: tool.to_owned(),
+        version: version.map(ToString::to_string),
+        row: row.map(|row| (row.tool.clone(), row.sequence)),
+    }
 }
 
 /// Appends one; its sequence must follow the newest of this agent and tool.
 pub(crate) async fn append(
-    on: &mut SqliteConnection,
+    writing: &mut Writing<'_>,
     decision: &DecisionRow,
 ) -> Result<(), StoreFault> {
     let sequence = whole(decision.sequence)?;
@@ -173,13 +217,14 @@ pub(crate) async fn append(
     .bind(&decision.channel)
     .bind(decision.at_ms)
     .bind(&decision.mac)
-    .execute(on)
+    .execute(writing.on())
     .await
     .map_err(fault)?;
     if done.rows_affected() == 0 {
         let text = format!("decision {sequence} of {} does not follow the newest", decision.tool);
         return Err(StoreFault::Conflict(text));
     }
+    writing.changed(RowName::decision(decision)?);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! next step; and the one mapping from the database's errors to the fault a
 //! port answers. Neither ever carries a value of a row.
 
+use crate::ledger::Broken;
 use cambium_proxy::StoreFault;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,20 @@ pub enum StoreError {
         /// The step.
         step: i64,
     },
+    /// Somebody else than this server wrote it, or an older file was put back.
+    #[error("the database {} is not as this server left it: {reason}", path.display())]
+    Tampered {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+    /// The vault's key is not the one it was written with.
+    #[error("the vault's key is not the one the database {} was written with", path.display())]
+    WrongKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process holds it, the disk is full, or the like.
     #[error("the database {} did not answer: {reason}", path.display())]
     Unavailable {
@@ -67,6 +82,8 @@ impl StoreError {
             Self::Foreign { .. } => "database_foreign",
             Self::SchemaNewer { .. } => "schema_newer",
             Self::SchemaChanged { .. } => "schema_changed",
+            Self::Tampered { .. } => "database_tampered",
+            Self::WrongKey { .. } => "vault_key_wrong",
             Self::Unavailable { .. } => "database_unavailable",
         }
     }
@@ -79,7 +96,27 @@ impl StoreError {
             Self::Foreign { .. } => "choose another data directory",
             Self::SchemaNewer { .. } => "run the release that wrote it, or a newer one",
             Self::SchemaChanged { .. } => "run the release that wrote it, or restore a backup",
+            Self::Tampered { .. } => {
+                "keep the data directory as it is to find out who wrote it, and restore a backup \
+                 into a new one with `cambium restore`"
+            }
+            Self::WrongKey { .. } => {
+                "put the vault.key back that belongs to this database, or restore a backup"
+            }
             Self::Unavailable { .. } => "end the other process or free the disk, then start again",
+        }
+    }
+
+    /// What a ledger that cannot be opened means.
+    pub(crate) fn broken(path: &Path, broken: Broken) -> Self {
+        let path = path.to_owned();
+        match broken {
+            Broken::WrongKey => Self::WrongKey { path },
+            Broken::Tampered(reason) => Self::Tampered { path, reason },
+            Broken::Unwritable(reason) => {
+                Self::Unwritable { path: path.with_extension("head"), reason }
+            }
+            Broken::Store(fault) => Self::Unavailable { path, reason: fault.to_string() },
         }
     }
 

@@ -1,6 +1,7 @@
 //! SQLite behind the ports that `proxy` and `engine` define. One [`Store`]
 //! implements them all; each method is one transaction, and a method answers
-//! only after its commit. Rows come back as they were stored: MACs are made and
+//! only after its commit. Rows that decide something come back only as the
+//! ledger has them (`seal.rs` says which); MACs of single rows are made and
 //! checked by those who define them.
 //!
 //! Who owns which table; nobody else writes it, except where a line below says so.
@@ -17,6 +18,7 @@
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
 //! | `runs.rs` | runs, results | `RunStore` |
 //! | `audit.rs` | audit | `AuditSink` |
+//! | `ledger.rs` | ledger | none: it seals rows of the others |
 //!
 //! Transactions that span owners, each through the owner's own function:
 //! *publish* (versions, pointers, members, history), *revoke* (connections,
@@ -33,12 +35,15 @@ mod connections;
 mod database;
 mod decisions;
 mod error;
+mod head;
+mod ledger;
 mod people;
 #[cfg(test)]
 mod plans;
 mod row;
 mod runs;
 mod schema;
+mod seal;
 mod secrets;
 mod sets;
 mod tools;

@@ -3,29 +3,46 @@
 use crate::Store;
 use crate::database::Commit;
 use crate::error::fault;
+use crate::ledger::Claim;
 use crate::row::{Read, belongs};
+use crate::seal::{RowName, Table, seal};
 use cambium_engine::port::{Answering, CodeRow, PersonRow, PersonStore, SecretHash, SessionRow};
 use cambium_proxy::{PersonId, StoreFault};
 
-const PERSON: &str = "SELECT person_id, passphrase, created_ms FROM persons
-    ORDER BY created_ms, person_id LIMIT 1";
-pub(crate) const SESSION: &str = "SELECT person_id, opened_ms, expires_ms FROM sessions
-    WHERE session_hash = $1 AND ended_ms IS NULL AND expires_ms > $2";
+const PERSON: &str = concat!(
+    "SELECT person_id, passphrase, created_ms, ",
+    seal!(persons),
+    " AS seal FROM persons ORDER BY created_ms, person_id LIMIT 1"
+);
+pub(crate) const CODE: &str = concat!(
+    "SELECT ",
+    seal!(codes),
+    " AS seal FROM codes WHERE code_hash = $1 AND used_ms IS NULL AND expires_ms > $2"
+);
+pub(crate) const SESSION: &str = concat!(
+    "SELECT person_id, opened_ms, expires_ms, ",
+    seal!(sessions),
+    " AS seal FROM sessions WHERE session_hash = $1 AND ended_ms IS NULL AND expires_ms > $2"
+);
 
 impl PersonStore for Store {
     fn person(&self) -> Answering<'_, Option<PersonRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(PERSON).fetch_optional(&mut *on).await.map_err(fault)?;
-            let read = |row: sqlx::sqlite::SqliteRow| {
-                Ok(PersonRow {
+        Box::pin(self.believed(|| {
+            Box::pin(async {
+                let mut on = self.read().await?;
+                let row = sqlx::query(PERSON).fetch_optional(&mut *on).await.map_err(fault)?;
+                let Some(row) = row else {
+                    return Ok((None, vec![Claim::Total(Table::Persons, 0)]));
+                };
+                let person = PersonRow {
                     id: row.id("person_id", PersonId::new)?,
                     passphrase: row.get_as("passphrase")?,
                     created_ms: row.get_as("created_ms")?,
-                })
-            };
-            row.map(read).transpose()
-        })
+                };
+                let claim = Claim::Is(RowName::person(&person.id), row.get_as("seal")?);
+                Ok((Some(person), vec![claim]))
+            })
+        }))
     }
 
     fn insert_person<'a>(&'a self, person: &'a PersonRow) -> Answering<'a, ()> {
@@ -44,6 +61,7 @@ impl PersonStore for Store {
             if done.rows_affected() == 0 {
                 return Err(StoreFault::Conflict("there is a person already".into()));
             }
+            writing.changed(RowName::person(&person.id));
             writing.commit().await
         })
     }
@@ -64,15 +82,20 @@ impl PersonStore for Store {
                 .await
                 .map_err(fault)?;
             belongs(done.rows_affected(), "person")?;
+            writing.changed(RowName::person(person));
             if end_sessions {
-                sqlx::query(
-                    "UPDATE sessions SET ended_ms = $2 WHERE person_id = $1 AND ended_ms IS NULL",
+                let ended = sqlx::query(
+                    "UPDATE sessions SET ended_ms = $2 WHERE person_id = $1 AND ended_ms IS NULL
+                    RETURNING session_hash",
                 )
                 .bind(person.as_str())
                 .bind(now_ms)
-                .execute(writing.on())
+                .fetch_all(writing.on())
                 .await
                 .map_err(fault)?;
+                for session in ended {
+                    writing.changed(RowName::session(session.get_as("session_hash")?));
+                }
             }
             writing.commit().await
         })
@@ -88,6 +111,7 @@ impl PersonStore for Store {
                 .execute(writing.on())
                 .await
                 .map_err(fault)?;
+            writing.changed(RowName::code(&code.hash));
             writing.commit().await
         })
     }
@@ -95,6 +119,11 @@ impl PersonStore for Store {
     fn redeem_code<'a>(&'a self, hash: &'a SecretHash, now_ms: i64) -> Answering<'a, bool> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
+            let row = sqlx::query(CODE).bind(&hash[..]).bind(now_ms);
+            let Some(row) = row.fetch_optional(writing.on()).await.map_err(fault)? else {
+                return Ok(false);
+            };
+            writing.believe(&[Claim::Is(RowName::code(hash), row.get_as("seal")?)]).await?;
             let done = sqlx::query(
                 "UPDATE codes SET used_ms = $2
                 WHERE code_hash = $1 AND used_ms IS NULL AND expires_ms > $2",
@@ -104,6 +133,7 @@ impl PersonStore for Store {
             .execute(writing.on())
             .await
             .map_err(fault)?;
+            writing.changed(RowName::code(hash));
             writing.commit().await?;
             Ok(done.rows_affected() == 1)
         })
@@ -123,6 +153,7 @@ impl PersonStore for Store {
             .execute(writing.on())
             .await
             .map_err(fault)?;
+            writing.changed(RowName::session(&session.hash));
             writing.commit().await
         })
     }
@@ -132,30 +163,28 @@ impl PersonStore for Store {
         hash: &'a SecretHash,
         now_ms: i64,
     ) -> Answering<'a, Option<SessionRow>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(SESSION)
-                .bind(&hash[..])
-                .bind(now_ms)
-                .fetch_optional(&mut *on)
-                .await
-                .map_err(fault)?;
-            let read = |row: sqlx::sqlite::SqliteRow| {
-                Ok(SessionRow {
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(SESSION).bind(&hash[..]).bind(now_ms);
+                let row = row.fetch_optional(&mut *on).await.map_err(fault)?;
+                let Some(row) = row else { return Ok((None, Vec::new())) };
+                let session = SessionRow {
                     hash: *hash,
                     person: row.id("person_id", PersonId::new)?,
                     opened_ms: row.get_as("opened_ms")?,
                     expires_ms: row.get_as("expires_ms")?,
-                })
-            };
-            row.map(read).transpose()
-        })
+                };
+                let claim = Claim::Is(RowName::session(hash), row.get_as("seal")?);
+                Ok((Some(session), vec![claim]))
+            })
+        }))
     }
 
     fn end_session<'a>(&'a self, hash: &'a SecretHash, now_ms: i64) -> Answering<'a, ()> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            sqlx::query(
+            let done = sqlx::query(
                 "UPDATE sessions SET ended_ms = $2 WHERE session_hash = $1 AND ended_ms IS NULL",
             )
             .bind(&hash[..])
@@ -163,6 +192,9 @@ impl PersonStore for Store {
             .execute(writing.on())
             .await
             .map_err(fault)?;
+            if done.rows_affected() > 0 {
+                writing.changed(RowName::session(hash));
+            }
             writing.commit().await
         })
     }

@@ -11,7 +11,9 @@ async fn no_hot_read_scans_a_table() {
     let store = Store::in_memory().await.unwrap();
     let mut on = store.read().await.unwrap();
     for statement in [
+        people::CODE,
         people::SESSION,
+        agents::AGENT,
         agents::OF_TOKEN,
         connections::BY_ID,
         connections::FIND,

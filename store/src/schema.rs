@@ -3,7 +3,8 @@
 //! that was changed later is noticed. Never edit a released step; add one.
 
 use crate::StoreError;
-use sqlx::{Row, SqliteConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Row, SqliteConnection};
 use std::path::Path;
 
 /// Number and text, rising by one.
@@ -26,6 +27,31 @@ pub(crate) async fn apply(writer: &mut SqliteConnection, path: &Path) -> Result<
     let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
     sqlx::query(end).execute(writer).await.map_err(failed)?;
     done
+}
+
+/// Refuses a schema with anything more or less in it than the steps make: a
+/// trigger of somebody else's would act in our own transactions.
+pub(crate) async fn compare(writer: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| StoreError::opening(path, &error);
+    let options = SqliteConnectOptions::new().in_memory(true);
+    let mut fresh = options.connect().await.map_err(failed)?;
+    steps(&mut fresh, path).await?;
+    let (made, found) = (objects(&mut fresh).await, objects(writer).await);
+    let (made, found) = (made.map_err(failed)?, found.map_err(failed)?);
+    let other = found.iter().find(|object| !made.contains(object));
+    let missing = made.iter().find(|object| !found.contains(object));
+    let Some((name, _)) = other.or(missing) else { return Ok(()) };
+    Err(StoreError::Tampered {
+        path: path.to_owned(),
+        reason: format!("`{name}` in its schema is not what this release makes"),
+    })
+}
+
+async fn objects(on: &mut SqliteConnection) -> Result<Vec<(String, String)>, sqlx::Error> {
+    // Without SQLite's own, whose text is empty.
+    sqlx::query_as("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name, sql")
+        .fetch_all(on)
+        .await
 }
 
 async fn steps(writer: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {

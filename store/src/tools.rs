@@ -1,9 +1,12 @@
 //! The toolbox: versions and pointers, both append-only. The newest pointer of
 //! a tool says which version is current.
 
-use crate::database::Commit;
+use crate::database::{Commit, Writing};
 use crate::error::fault;
+use crate::ledger::Claim;
 use crate::row::{Read, to_json, to_word, whole};
+use crate::seal::RowName;
+use crate::seal::Table;
 use crate::{Store, sets};
 use cambium_engine::port::{Answering, Pointer, PublishRow, ToolStore, VersionRow};
 use cambium_engine::{MoveCause, ToolName, Version};
@@ -36,23 +39,34 @@ impl ToolStore for Store {
         person: &'a PersonId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<Pointer>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let row = sqlx::query(POINTER)
-                .bind(person.as_str())
-                .bind(tool.to_string())
-                .fetch_optional(&mut *on)
-                .await;
-            row.map_err(fault)?.as_ref().map(read_pointer).transpose()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let row = sqlx::query(POINTER)
+                    .bind(person.as_str())
+                    .bind(tool.to_string())
+                    .fetch_optional(&mut *on)
+                    .await;
+                let pointer = row.map_err(fault)?.as_ref().map(read_pointer).transpose()?;
+                let newest = pointer.as_ref().map_or(0, |pointer| pointer.sequence);
+                Ok((pointer, vec![newest_is(person, tool, newest)]))
+            })
+        }))
     }
 
     fn pointers<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Pointer>> {
-        Box::pin(async move {
-            let mut on = self.read().await?;
-            let rows = sqlx::query(POINTERS).bind(person.as_str()).fetch_all(&mut *on).await;
-            rows.map_err(fault)?.iter().map(read_pointer).collect()
-        })
+        Box::pin(self.believed(move || {
+            Box::pin(async move {
+                let mut on = self.read().await?;
+                let rows = sqlx::query(POINTERS).bind(person.as_str()).fetch_all(&mut *on).await;
+                let pointers: Result<Vec<_>, _> =
+                    rows.map_err(fault)?.iter().map(read_pointer).collect();
+                let pointers = pointers?;
+                let newest = |pointer: &Pointer| newest_is(person, &pointer.tool, pointer.sequence);
+                let claims = pointers.iter().map(newest).collect();
+                Ok((pointers, claims))
+            })
+        }))
     }
 
     fn version<'a>(
@@ -91,7 +105,7 @@ impl ToolStore for Store {
             if let Some(row) = &publish.version {
                 insert_version(writing.on(), row).await?;
             }
-            insert_pointer(writing.on(), &publish.pointer).await?;
+            insert_pointer(&mut writing, &publish.pointer).await?;
             let mut promoted = false;
             if let Some(agent) = &publish.promote_for {
                 let Pointer { tool, at_ms, .. } = &publish.pointer;
@@ -167,7 +181,7 @@ fn json_kept(value: &Value) -> Result<String, StoreFault> {
 
 /// A pointer moves by one: the row of the sequence before must be there, so
 /// that of two publishers who read the same pointer one loses.
-async fn insert_pointer(on: &mut SqliteConnection, pointer: &Pointer) -> Result<(), StoreFault> {
+async fn insert_pointer(writing: &mut Writing<'_>, pointer: &Pointer) -> Result<(), StoreFault> {
     let sequence = whole(pointer.sequence)?;
     let done = sqlx::query(
         "INSERT INTO pointers (person_id, tool, sequence, number, hash, at_ms, mac)
@@ -182,14 +196,21 @@ async fn insert_pointer(on: &mut SqliteConnection, pointer: &Pointer) -> Result<
     .bind(pointer.hash.to_string())
     .bind(pointer.at_ms)
     .bind(&pointer.mac)
-    .execute(on)
+    .execute(writing.on())
     .await
     .map_err(fault)?;
     if done.rows_affected() == 0 {
         let text = format!("pointer {sequence} of {} does not follow the newest", pointer.tool);
         return Err(StoreFault::Conflict(text));
     }
+    writing.changed(RowName::pointer(&pointer.person, &pointer.tool, sequence));
     Ok(())
+}
+
+/// Sequences of a tool have no gaps, so the newest is how many there are.
+fn newest_is(person: &PersonId, tool: &ToolName, sequence: u64) -> Claim {
+    let set = vec![person.as_str().to_owned(), tool.to_string()];
+    Claim::Counts(Table::Pointers, set, sequence)
 }
 
 fn read_pointer(row: &SqliteRow) -> Result<Pointer, StoreFault> {

@@ -35,7 +35,7 @@ async fn a_full_disk_refuses_and_loses_nothing() {
     let rows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("row ")).collect();
     assert!(rows.len() > 3, "{said}");
 
-    let store = Store::open(directory.database()).await.unwrap();
+    let store = Store::open(directory.database(), key()).await.unwrap();
     for id in rows {
         assert!(store.ask(&AskId::new(id)).await.unwrap().is_some(), "{id} was lost");
     }
@@ -46,7 +46,7 @@ async fn a_full_disk_refuses_and_loses_nothing() {
 #[tokio::test]
 async fn child_that_fills_the_disk() {
     let Some(path) = std::env::var_os(CHILD) else { return };
-    let store = Store::open(path).await.unwrap();
+    let store = Store::open(path, key()).await.unwrap();
     let mut said = std::io::stdout();
     for at in 0..100 {
         let mut ask = ask(&format!("ask-{at}"), &format!("t{at}"));

@@ -31,7 +31,7 @@ async fn b096_a_kill_loses_nothing_that_was_acknowledged() {
         // They may all be of a round that the last kill cut off: none need be new.
         assert!(!said.is_empty(), "the child wrote nothing in round {kill}");
         acknowledged.extend(said);
-        let store = Store::open(directory.database()).await.unwrap();
+        let store = Store::open(directory.database(), key()).await.unwrap();
         for row in &acknowledged {
             assert!(is_there(&store, row).await, "{row} was lost by kill {kill}");
         }
@@ -45,7 +45,7 @@ async fn b096_a_kill_loses_nothing_that_was_acknowledged() {
 #[tokio::test]
 async fn child_that_writes_until_killed() {
     let Some(path) = std::env::var_os(CHILD) else { return };
-    let store = Store::open(path).await.unwrap();
+    let store = Store::open(path, key()).await.unwrap();
     let mut at = store.last("node-1").await.unwrap().map_or(0, |row| row.sequence);
     let mut said = std::io::stdout();
     loop {

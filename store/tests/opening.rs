@@ -18,7 +18,7 @@ async fn raw(path: &Path) -> SqliteConnection {
 }
 
 async fn refused(path: &Path, code: &str) -> StoreError {
-    let error = Store::open(path).await.expect_err("opened");
+    let error = Store::open(path, key()).await.expect_err("opened");
     assert_eq!(error.code(), code, "{error}");
     assert!(!error.next().is_empty());
     assert!(error.to_string().contains("cambium") || error.to_string().contains("proc"), "{error}");
@@ -29,7 +29,7 @@ async fn refused(path: &Path, code: &str) -> StoreError {
 async fn a_new_store_makes_its_directory_and_keeps_others_out() {
     let directory = Directory::new();
     let path = directory.path().join("deep/er/cambium.db");
-    let store = Store::open(&path).await.unwrap();
+    let store = Store::open(&path, key()).await.unwrap();
     fill(&store).await;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(path.parent().unwrap()), 0o700);
@@ -38,7 +38,7 @@ async fn a_new_store_makes_its_directory_and_keeps_others_out() {
     }
     store.close().await;
     assert!(!path.with_file_name("cambium.db-wal").exists(), "closed cleanly");
-    let store = Store::open(&path).await.unwrap();
+    let store = Store::open(&path, key()).await.unwrap();
     assert_eq!(store.agents(&person()).await.unwrap().len(), 2);
 }
 
@@ -87,7 +87,7 @@ async fn a_damaged_database() {
     std::fs::write(&path, &torn).unwrap();
     refused(&path, "database_corrupt").await;
     std::fs::write(&path, &whole).unwrap();
-    Store::open(&path).await.unwrap();
+    Store::open(&path, key()).await.unwrap();
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_newer_schema_and_a_changed_step() {
     let error = refused(&path, "schema_newer").await;
     assert!(matches!(error, StoreError::SchemaNewer { found: 99, .. }), "{error}");
     sqlx::query("DELETE FROM schema_steps WHERE step = 99").execute(&mut on).await.unwrap();
-    Store::open(&path).await.unwrap().close().await;
+    Store::open(&path, key()).await.unwrap().close().await;
     sqlx::query("UPDATE schema_steps SET text = text || ' '").execute(&mut on).await.unwrap();
     refused(&path, "schema_changed").await;
 }
@@ -117,7 +117,7 @@ async fn a_database_of_another_program_is_left_alone() {
         .unwrap();
     sqlx::query("CREATE TABLE agents (x)").execute(&mut on).await.unwrap();
     on.close().await.unwrap();
-    let error = Store::open(&path).await.expect_err("opened");
+    let error = Store::open(&path, key()).await.expect_err("opened");
     assert_eq!(error.code(), "database_foreign", "{error}");
     let mut on = raw(&path).await;
     let tables: i64 =
@@ -132,7 +132,7 @@ async fn two_open_one_new_file_at_once() {
     let both: Vec<_> = (0..4)
         .map(|_| {
             let path = path.clone();
-            tokio::spawn(async move { Store::open(path).await })
+            tokio::spawn(async move { Store::open(path, key()).await })
         })
         .collect();
     for one in both {

@@ -22,13 +22,13 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, StoreFault>) {
 
 async fn again(store: Store, directory: &Directory) -> Store {
     store.close().await;
-    Store::open(directory.database()).await.unwrap()
+    Store::open(directory.database(), key()).await.unwrap()
 }
 
 #[tokio::test]
 async fn people() {
     let directory = Directory::new();
-    let store = Store::open(directory.database()).await.unwrap();
+    let store = Store::open(directory.database(), key()).await.unwrap();
     assert!(store.person().await.unwrap().is_none());
     conflict(store.set_passphrase(&person(), "x", false, 1).await);
     let row = PersonRow { id: person(), passphrase: None, created_ms: 1 };
@@ -284,7 +284,7 @@ async fn a_use_outlives_a_demotion_and_never_goes_back() {
     store.promote(&id, &tool("a"), MoveCause::Agent, 90).await.unwrap();
     assert_eq!(last().await, Some(50), "kept through the demotion");
 
-    let again = Store::open(directory.database()).await.unwrap();
+    let again = Store::open(directory.database(), key()).await.unwrap();
     assert_eq!(again.lasting_runs(&id).await.unwrap(), 1);
     assert_eq!(again.end_lost("node-2", 100).await.unwrap(), 0);
     assert_eq!(again.end_lost("node-1", 100).await.unwrap(), 1);

@@ -31,7 +31,7 @@ where
 
 async fn two(directory: &Directory) -> (Store, Store) {
     let one = filled(directory).await;
-    (one, Store::open(directory.database()).await.unwrap())
+    (one, Store::open(directory.database(), key()).await.unwrap())
 }
 
 fn count<T>(results: &[T], holds: impl Fn(&T) -> bool) -> usize {

@@ -224,6 +224,15 @@ CREATE TABLE results (
     stored_ms INTEGER NOT NULL
 ) STRICT;
 
+-- ledger.rs: what every row that decides something was when we last wrote it
+CREATE TABLE ledger (
+    sequence  INTEGER NOT NULL PRIMARY KEY,
+    table_name TEXT   NOT NULL,
+    row_key   TEXT    NOT NULL,
+    digest    BLOB    NOT NULL,
+    mac       BLOB    NOT NULL
+) STRICT;
+
 -- audit.rs
 CREATE TABLE audit (
     node      TEXT    NOT NULL,
@@ -262,7 +271,14 @@ CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 -- INSERT OR REPLACE deletes without asking the triggers above.
+CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger
+WHEN EXISTS (SELECT 1 FROM ledger WHERE sequence = NEW.sequence)
+BEGIN SELECT RAISE(ABORT, 'that ledger row is there'); END;
 CREATE TRIGGER versions_no_replace BEFORE INSERT ON versions
 WHEN EXISTS (SELECT 1 FROM versions
     WHERE person_id = NEW.person_id AND tool = NEW.tool AND number = NEW.number)

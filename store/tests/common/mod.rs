@@ -9,8 +9,8 @@ use cambium_engine::port::{
 use cambium_engine::{Agent, ToolKind, ToolName, Version};
 use cambium_proxy::{
     AgentId, Answer, AskId, AuditRow, CallSite, Connection, ConnectionId, ConnectionStatus,
-    ContentHash, DecisionRow, Effect, Hints, Host, MethodPattern, PathPattern, PersonId, RunId,
-    Scheme,
+    ContentHash, DecisionRow, Effect, Hints, Host, MacKey, MethodPattern, PathPattern, PersonId,
+    RunId, Scheme,
 };
 use cambium_store::Store;
 use serde_json::json;
@@ -43,6 +43,11 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The key of every ledger here.
+pub fn key() -> MacKey {
+    MacKey::new([5; 32])
 }
 
 pub fn person() -> PersonId {
@@ -109,7 +114,7 @@ pub async fn fill(store: &Store) {
 }
 
 pub async fn filled(directory: &Directory) -> Store {
-    let store = Store::open(directory.database()).await.unwrap();
+    let store = Store::open(directory.database(), key()).await.unwrap();
     fill(&store).await;
     store
 }

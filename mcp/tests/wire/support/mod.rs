@@ -80,7 +80,9 @@ impl World {
     pub(crate) async fn new() -> Self {
         let directory = fresh_directory();
         let vault = Arc::new(Vault::open(&KeySource::File(directory.join("vault.key"))).unwrap());
-        let store = Arc::new(Store::open(&directory.join("cambium.db")).await.unwrap());
+        let store = Arc::new(
+            Store::open(&directory.join("cambium.db"), vault.mac_key("ledger")).await.unwrap(),
+        );
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let proxy = Proxy::start(ProxyParts {
             node: "test".into(),
