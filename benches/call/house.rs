@@ -182,6 +182,7 @@ async fn furnish(engine: &Engine, vendor: &Vendor) -> (Caller, String) {
         scheme: Scheme::Bearer,
         exceptions: vec![Exception { cidr: "127.0.0.1/32".parse().expect("a range"), port }],
         ca_pem: Some(vendor.ca_pem.clone()),
+        overrides: cambium_proxy::Overrides::default(),
         agents: Vec::new(),
     };
     let secret = Some(Secret::new(TOKEN.as_bytes().to_vec()));

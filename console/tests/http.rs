@@ -143,6 +143,7 @@ impl House {
                     scheme: Scheme::None,
                     exceptions: Vec::new(),
                     ca_pem: None,
+                    overrides: cambium_proxy::Overrides::default(),
                     agents: Vec::new(),
                 },
                 None,

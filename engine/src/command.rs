@@ -3,7 +3,8 @@
 
 use crate::{Agent, Diagnostic, MoveCause, ToolName};
 use cambium_proxy::{
-    AgentId, Answer, AskId, CallSite, ConnectionId, Effect, Exception, Hints, Host, RunId, Scheme,
+    AgentId, Answer, AskId, CallSite, ConnectionId, Effect, Exception, Hints, Host, Overrides,
+    RunId, Scheme,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -199,8 +200,19 @@ pub struct NewConnection {
     pub exceptions: Vec<Exception>,
     /// PEM of its own certificate authority.
     pub ca_pem: Option<String>,
+    /// What a person changed of the policy for it.
+    pub overrides: Overrides,
     /// Agents it is in scope for; empty means all of the person's.
     pub agents: Vec<AgentId>,
+}
+
+/// What a person changes of a connection; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionChange {
+    /// Private ranges allowed.
+    pub exceptions: Option<Vec<Exception>>,
+    /// What differs from the usual policy, whole.
+    pub overrides: Option<Overrides>,
 }
 
 /// A tool in a working set, as a person sees it.

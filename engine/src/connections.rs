@@ -3,10 +3,10 @@
 
 use crate::agents::taken;
 use crate::id::new_id;
-use crate::{Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
+use crate::{ConnectionChange, Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
 use cambium_proxy::{
-    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, EntryFault, Host,
-    Proxy, Refusal, Secret,
+    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, EntryFault,
+    Exception, Host, Overrides, Proxy, Refusal, Secret,
 };
 use std::collections::BTreeSet;
 
@@ -31,6 +31,7 @@ impl Engine {
         secret: Option<Secret>,
     ) -> Result<Connection, EngineError> {
         valid(&new, secret.as_ref())?;
+        self.parts.proxy.check_exceptions(&new.exceptions)?;
         for agent in &new.agents {
             self.agent_by_id(agent).await?;
         }
@@ -51,6 +52,7 @@ impl Engine {
             scheme: new.scheme,
             exceptions: new.exceptions,
             ca_pem: new.ca_pem,
+            overrides: new.overrides,
             generation: 1,
             status,
         };
@@ -64,8 +66,44 @@ impl Engine {
             self.parts.store.mark_connected(&connection.id).await?;
             connection.status = ConnectionStatus::Connected;
         }
+        let changes = changes(None, &connection);
+        if !changes.is_empty() {
+            self.parts.proxy.record_change(&connection, changes).await?;
+        }
         self.send(Event::ListChanged(self.in_scope(&connection.id).await?));
         Ok(connection)
+    }
+
+    /// Changes what a person may change of the policy: the connection gets a
+    /// new generation, so pooled sockets are dropped, runs under way end, and
+    /// what was allowed *from now on* is asked again.
+    pub async fn change_connection(
+        &self,
+        _proof: &PersonProof,
+        id: &ConnectionId,
+        change: ConnectionChange,
+    ) -> Result<Connection, EngineError> {
+        let before = self.connection(id.as_str()).await?;
+        self.usable(&before, None).await?;
+        let mut after = before.clone();
+        if let Some(exceptions) = change.exceptions {
+            after.exceptions = exceptions;
+        }
+        if let Some(overrides) = change.overrides {
+            after.overrides = overrides;
+        }
+        if after == before {
+            return Ok(before);
+        }
+        reachable(&after.hosts, &after.exceptions)?;
+        self.parts.proxy.check_exceptions(&after.exceptions)?;
+        bounded(&after.overrides)?;
+        after.generation += 1;
+        // On record before it holds: a change nobody can read is not made.
+        self.parts.proxy.record_change(&after, changes(Some(&before), &after)).await?;
+        let secret = self.parts.proxy.reseal(&before, &after).await?;
+        self.parts.store.change_connection(&after, secret.as_ref()).await?;
+        Ok(after)
     }
 
     /// All connections by slug, revoked ones included.
@@ -165,12 +203,10 @@ fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError
     if new.hosts.is_empty() || new.hosts.len() > HOSTS_MAX {
         return wrong("hosts", format!("must be 1 to {HOSTS_MAX} hosts"));
     }
-    if new.exceptions.len() > EXCEPTIONS_MAX {
-        return wrong("exceptions", format!("must be at most {EXCEPTIONS_MAX}"));
-    }
+    reachable(&new.hosts, &new.exceptions)?;
+    bounded(&new.overrides)?;
     let mut labels = BTreeSet::new();
     for Host { label, name, port } in &new.hosts {
-        Proxy::check_host(name, &new.exceptions)?;
         if *port == 0 {
             return wrong("hosts", format!("`{name}` needs a port from 1 to 65535"));
         }
@@ -190,4 +226,38 @@ fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError
     };
     new.scheme.check().map_err(field)?;
     Proxy::check_secret(&new.scheme, secret).map_err(field)
+}
+
+/// Whether the hosts may stand beside these exceptions.
+fn reachable(hosts: &[Host], exceptions: &[Exception]) -> Result<(), EngineError> {
+    if exceptions.len() > EXCEPTIONS_MAX {
+        return Err(EngineError::ArgumentInvalid {
+            name: "exceptions".into(),
+            reason: format!("must be at most {EXCEPTIONS_MAX}"),
+        });
+    }
+    hosts.iter().try_for_each(|host| Ok(Proxy::check_host(&host.name, exceptions)?))
+}
+
+fn bounded(overrides: &Overrides) -> Result<(), EngineError> {
+    overrides.check().map_err(|fault| EngineError::ArgumentInvalid {
+        name: fault.name.to_owned(),
+        reason: fault.reason,
+    })
+}
+
+/// What differs from the usual, or from before, in words for the audit.
+fn changes(before: Option<&Connection>, after: &Connection) -> Vec<String> {
+    let words =
+        |connection: &Connection| {
+            let mut lines = connection.overrides.lines();
+            lines.extend(connection.exceptions.iter().map(|exception| {
+                format!("{} port {} may be dialled", exception.cidr, exception.port)
+            }));
+            lines
+        };
+    let (then, now) = (before.map(words).unwrap_or_default(), words(after));
+    let added = now.iter().filter(|line| !then.contains(line)).map(|line| format!("now: {line}"));
+    let gone = then.iter().filter(|line| !now.contains(line)).map(|l| format!("no longer: {l}"));
+    added.chain(gone).collect()
 }

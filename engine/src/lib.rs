@@ -41,8 +41,9 @@ mod working_set;
 
 pub use check::{CheckReport, Checker, Diagnostic, Severity, check_bytes, check_module};
 pub use command::{
-    AskView, CallRequest, Caller, DecideRequest, FindHit, FindReply, HistoryEntry, Live, NewAgent,
-    NewConnection, PublishRequest, Published, Publisher, ToolSource, WorkingSetEntry,
+    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, FindHit, FindReply,
+    HistoryEntry, Live, NewAgent, NewConnection, PublishRequest, Published, Publisher, ToolSource,
+    WorkingSetEntry,
 };
 pub use engine::{Engine, Parts, Settings};
 pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};

@@ -157,6 +157,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::ToolDenied,
         Refusal::AwaitingApproval,
         Refusal::ApprovalExpired,
+        Refusal::ProxyFailed,
         Refusal::AuditUnavailable,
     ];
     make.map(|make| make("a sentence".into())).into()

@@ -5,7 +5,7 @@
 pub(crate) mod chain;
 pub(crate) mod writer;
 
-use crate::{BoxFuture, StoreFault};
+use crate::{BoxFuture, Connection, StoreFault};
 use serde::{Deserialize, Serialize};
 
 /// What kind of row it is.
@@ -22,6 +22,8 @@ pub enum AuditKind {
     Preview,
     /// Held for a person.
     Hold,
+    /// A person changed what a connection may do.
+    Change,
 }
 
 /// What happened. Values of queries, headers and bodies are never in it.
@@ -76,6 +78,38 @@ pub struct AuditEvent {
     pub dry_run: bool,
     /// Notes such as `header_dropped:authorization`.
     pub notes: Vec<String>,
+}
+
+impl AuditEvent {
+    /// A person's change of a connection: no run, no request.
+    pub(crate) fn change(at_ms: i64, connection: &Connection, changes: Vec<String>) -> Self {
+        Self {
+            kind: AuditKind::Change,
+            at_ms,
+            run: String::new(),
+            request: 0,
+            agent: String::new(),
+            tool: String::new(),
+            version: String::new(),
+            connection: connection.id.to_string(),
+            approval: None,
+            effect: None,
+            decision: "change".into(),
+            rule: "a_persons_word".into(),
+            method: String::new(),
+            host: connection.hosts.first().map(|host| host.name.clone()).unwrap_or_default(),
+            path: String::new(),
+            query_keys: Vec::new(),
+            digest: None,
+            status: None,
+            bytes: None,
+            vendor_us: None,
+            proxy_us: None,
+            redactions: None,
+            dry_run: false,
+            notes: changes,
+        }
+    }
 }
 
 /// An event in the chain.

@@ -1,7 +1,7 @@
 //! A connection as the proxy sees it, and the ports that read connections and
 //! sealed secrets. Only a person makes or changes one.
 
-use crate::{BoxFuture, ConnectionId, PersonId, Scheme, StoreFault};
+use crate::{BoxFuture, ConnectionId, Overrides, PersonId, Scheme, StoreFault};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,9 @@ pub struct Connection {
     pub exceptions: Vec<Exception>,
     /// PEM of the certificate authority that replaces the public roots.
     pub ca_pem: Option<String>,
-    /// Rises with every change of hosts, scheme, exceptions, CA or secret.
+    /// What a person changed of the policy for it.
+    pub overrides: Overrides,
+    /// Rises with every change of hosts, scheme, exceptions, CA, overrides or secret.
     pub generation: u64,
     /// Whether it can be used.
     pub status: ConnectionStatus,

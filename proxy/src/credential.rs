@@ -208,6 +208,16 @@ fn unavailable(why: &str) -> Refusal {
     Refusal::CredentialUnavailable(why.to_owned())
 }
 
+/// Opens the secret of one state of a connection and seals it for the next.
+pub(crate) fn reseal(
+    vault: &Vault,
+    before: &Connection,
+    after: &Connection,
+    sealed: Result<Option<SealedSecret>, StoreFault>,
+) -> Result<SealedSecret, Refusal> {
+    seal(vault, after, &unseal(vault, before, sealed)?)
+}
+
 /// What a sealed secret is bound to: it opens for nothing else.
 fn bound_to(connection: &Connection) -> Vec<u8> {
     let scheme = serde_json::to_vec(&connection.scheme).unwrap_or_default();
@@ -226,6 +236,8 @@ fn bound_to(connection: &Connection) -> Vec<u8> {
         put(exception.cidr.to_string().as_bytes());
         put(&exception.port.to_be_bytes());
     }
+    let overrides = serde_json::to_vec(&connection.overrides).unwrap_or_default();
+    put(&overrides);
     match &connection.ca_pem {
         None => put(b"public roots"),
         Some(pem) => {

@@ -4,7 +4,7 @@
 //! of values that pass is `scrub`'s, the credential is `credential.rs`'s.
 
 use crate::target::{Target, authority};
-use crate::{Connection, Limits, Refusal, Scheme};
+use crate::{Connection, Limits, Refusal};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// Ours on every request, so that a vendor can name us and no module can pose
@@ -15,7 +15,7 @@ pub(crate) const USER_AGENT: &str = concat!("cambium/", env!("CARGO_PKG_VERSION"
 const ACCEPT_ENCODING: &str = "gzip";
 
 /// Request headers that mean something to a vendor and nothing to a hop.
-/// `range` is left out: slices of an echo evade redaction.
+/// `range` is left out, unless a person opens it: slices of an echo evade redaction.
 const REQUEST: &[&str] = &[
     "accept",
     "accept-language",
@@ -40,11 +40,13 @@ const REFUSED: &[&str] =
 
 /// Response headers a module may read.
 const RESPONSE: &[&str] = &[
+    "accept-ranges",
     "age",
     "allow",
     "cache-control",
     "content-disposition",
     "content-language",
+    "content-range",
     "content-type",
     "date",
     "deprecation",
@@ -87,7 +89,7 @@ pub(crate) struct RequestHeaders {
 /// Sorts a module's headers into passed, dropped and refused.
 pub(crate) fn request_headers(
     given: &[(String, Vec<u8>)],
-    scheme: &Scheme,
+    connection: &Connection,
     limits: &Limits,
 ) -> Result<RequestHeaders, Refusal> {
     let total: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -100,7 +102,7 @@ pub(crate) fn request_headers(
     let mut headers = RequestHeaders::default();
     for (name, value) in given {
         let name = request_name(name)?;
-        if !passes(&name, scheme) {
+        if !passes(&name, connection) {
             let note = format!("header_dropped:{name}");
             if !headers.notes.contains(&note) {
                 headers.notes.push(note);
@@ -133,8 +135,12 @@ fn request_name(name: &str) -> Result<String, Refusal> {
     Ok(lower)
 }
 
-fn passes(name: &str, scheme: &Scheme) -> bool {
-    !scheme.owns_header(name) && (REQUEST.contains(&name) || name.ends_with(REQUEST_SUFFIX))
+fn passes(name: &str, connection: &Connection) -> bool {
+    let overrides = &connection.overrides;
+    let opened = overrides.headers.iter().any(|header| header == name)
+        || (overrides.range && name == "range");
+    let usual = REQUEST.contains(&name) || name.ends_with(REQUEST_SUFFIX);
+    !connection.scheme.owns_header(name) && (usual || opened)
 }
 
 fn request_value(name: &str, value: &[u8]) -> Result<String, Refusal> {

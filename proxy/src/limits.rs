@@ -31,6 +31,9 @@ pub struct Limits {
     pub requests: usize,
     /// Requests of one run at the same time.
     pub concurrent: usize,
+    /// Requests of one connection at the same time, over all runs, unless a
+    /// person set another number.
+    pub connection_concurrent: usize,
     /// One DNS look-up.
     pub dns: Duration,
     /// Addresses taken from one look-up.
@@ -53,6 +56,7 @@ impl Default for Limits {
             idle: Duration::from_secs(30),
             requests: 16,
             concurrent: 8,
+            connection_concurrent: 64,
             dns: Duration::from_secs(5),
             addresses: 16,
         }

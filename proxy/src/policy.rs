@@ -12,7 +12,9 @@ pub(crate) struct Facts {
     pub(crate) grant: GrantKind,
     /// The hints the version was published with.
     pub(crate) hints: Hints,
-    /// What the request does.
+    /// What its method says it does.
+    pub(crate) method: Effect,
+    /// What it counts as on this connection.
     pub(crate) effect: Effect,
     /// How far the request's place in the code was followed.
     pub(crate) site: SiteMatch,
@@ -59,9 +61,9 @@ pub(crate) enum Decision {
 
 /// The table. The first row that applies decides.
 pub(crate) fn decide(facts: &Facts) -> (Decision, &'static str) {
-    let Facts { grant, hints, effect, site, body, sdk } = *facts;
+    let Facts { grant, hints, method, effect, site, body, sdk } = *facts;
     let exceeds = |why: &str| Decision::Refuse(Refusal::MethodExceedsHint(why.to_owned()));
-    if hints.read_only && effect != Effect::Read {
+    if hints.read_only && method != Effect::Read {
         let why = "the version is published as read-only and asked for a write";
         return (exceeds(why), "read_only_hint");
     }
@@ -69,14 +71,14 @@ pub(crate) fn decide(facts: &Facts) -> (Decision, &'static str) {
         let why = "the version is published as read-only and called through an SDK";
         return (exceeds(why), "sdk_is_a_write");
     }
-    if effect == Effect::Destroy && sdk {
+    if method == Effect::Destroy && sdk {
         return (exceeds("DELETE is never sent through an SDK"), "sdk_never_destroys");
     }
-    if effect == Effect::Destroy && !hints.destructive {
+    if method == Effect::Destroy && !hints.destructive {
         let why = "the version is not published as destructive and asked for DELETE";
         return (exceeds(why), "destructive_hint");
     }
-    if effect == Effect::Read && body {
+    if method == Effect::Read && body {
         let refusal = Refusal::BodyOnRead("GET and HEAD carry no body".into());
         return (Decision::Refuse(refusal), "read_without_body");
     }
@@ -85,6 +87,7 @@ pub(crate) fn decide(facts: &Facts) -> (Decision, &'static str) {
         return (Decision::Refuse(Refusal::OutsideCallSites(why.into())), "recorded_sites");
     }
     match (grant, effect) {
+        (_, Effect::Read) if method != Effect::Read => (Decision::Forward, "queries_go"),
         (_, Effect::Read) => (Decision::Forward, "reads_go"),
         (GrantKind::ReadOnly, Effect::Write | Effect::Destroy) => {
             (exceeds("the run may only read"), "read_only_grant")
@@ -94,6 +97,10 @@ pub(crate) fn decide(facts: &Facts) -> (Decision, &'static str) {
         }
         (GrantKind::AskEach, Effect::Write | Effect::Destroy) => {
             (Decision::NeedsPermit { standing_counts: false }, "each_asks")
+        }
+        // Nobody saw that it destroys when they said *from now on*.
+        (GrantKind::Ask | GrantKind::Write, Effect::Destroy) if method != Effect::Destroy => {
+            (Decision::NeedsPermit { standing_counts: false }, "raised_to_destroy_asks")
         }
         (GrantKind::Ask | GrantKind::Write, Effect::Write | Effect::Destroy) => match site {
             SiteMatch::Recorded => {

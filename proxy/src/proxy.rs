@@ -1,16 +1,18 @@
 //! The parts of the proxy, joined: admits runs, opens sessions, seals secrets.
 
 use crate::approval::{self, About};
-use crate::audit::chain;
 use crate::audit::writer::Writer;
+use crate::audit::{AuditEvent, chain};
 use crate::credential::{self, Credential};
+use crate::gauge::Gauge;
 use crate::resolve;
 use crate::upstream;
 use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
     AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionId, ConnectionSource,
     ConnectionStatus, ContentHash, Desk, EntryFault, Exception, Grant, Hints, Limits, PersonId,
-    Refusal, Resolve, Scheme, Secret, SecretStore, Session, SessionSpec, StoreFault, Vault,
+    Refusal, Resolve, Scheme, SealedSecret, Secret, SecretStore, Session, SessionSpec, StoreFault,
+    Vault,
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -85,6 +87,7 @@ pub(crate) struct Line {
     connection: Connection,
     upstream: Result<Upstream, Refusal>,
     credential: OnceCell<Arc<Credential>>,
+    pub(crate) gauge: Gauge,
 }
 
 impl Line {
@@ -138,7 +141,9 @@ impl Proxy {
             generation: connection.generation,
         };
         let parts = &self.shared.parts;
-        let wanted = approval::Wanted { read_only: hints.read_only, dry_run, each };
+        // A read-only version may still meet a path a person raised.
+        let read_only = hints.read_only && !connection.overrides.raises_reads();
+        let wanted = approval::Wanted { read_only, dry_run, each };
         approval::admit(&*parts.approvals, &parts.vault, about, wanted).await
     }
 
@@ -177,6 +182,54 @@ impl Proxy {
         upstream::check_authority(pem)
     }
 
+    /// Refuses an exception that would reach one of our own listeners: no
+    /// exception lifts those, so a person is told when they write it.
+    pub fn check_exceptions(&self, exceptions: &[Exception]) -> Result<(), Refusal> {
+        let own = &self.shared.parts.own_addresses;
+        let opens = |exception: &Exception, listener: &SocketAddr| {
+            let address = listener.ip().to_canonical();
+            exception.port == listener.port()
+                && (address.is_unspecified() || exception.cidr.contains(&address))
+        };
+        let found = exceptions.iter().find(|one| own.iter().any(|listener| opens(one, listener)));
+        match found {
+            None => Ok(()),
+            Some(exception) => Err(Refusal::SelfAddress(format!(
+                "{} port {} holds one of our own listeners, which no connection may reach",
+                exception.cidr, exception.port
+            ))),
+        }
+    }
+
+    /// Records what a person changed of a connection, before it holds.
+    pub async fn record_change(
+        &self,
+        connection: &Connection,
+        changes: Vec<String>,
+    ) -> Result<(), Refusal> {
+        let event = AuditEvent::change(self.shared.parts.clock.now_ms(), connection, changes);
+        self.shared.writer.put(event, true).stored().await.map_err(|fault| {
+            tracing::error!(%fault, "a change could not be recorded");
+            Refusal::AuditUnavailable(
+                "the change could not be recorded, nothing was changed".into(),
+            )
+        })
+    }
+
+    /// The secret of a connection, sealed for its next state. `None` when its
+    /// scheme has none.
+    pub async fn reseal(
+        &self,
+        before: &Connection,
+        after: &Connection,
+    ) -> Result<Option<SealedSecret>, Refusal> {
+        if !before.scheme.takes_secret() {
+            return Ok(None);
+        }
+        let sealed = self.shared.parts.secrets.secret(&before.id).await;
+        credential::reseal(&self.shared.parts.vault, before, after, sealed).map(Some)
+    }
+
     /// Walks the audit chain; answers the number of rows, or the first row that
     /// does not hold and why.
     pub async fn verify_audit(&self) -> Result<u64, (u64, String)> {
@@ -194,6 +247,11 @@ impl Proxy {
 }
 
 impl Shared {
+    /// What a client of its own is made with.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// The line of a connection as it stands; an older state's is dropped.
     fn line(&self, connection: &Connection) -> Arc<Line> {
         let mut lines = self.lines();
@@ -206,6 +264,7 @@ impl Shared {
             connection: connection.clone(),
             upstream: Upstream::new(connection, &self.network),
             credential: OnceCell::new(),
+            gauge: Gauge::new(&connection.overrides, &self.parts.limits),
         });
         lines.insert(connection.id.clone(), line.clone());
         line

@@ -110,6 +110,8 @@ refusals! {
     AwaitingApproval = "awaiting_approval", Person, retry true, "tell the person, then call again with the same input";
     /// The ask expired.
     ApprovalExpired = "approval_expired", Person, retry true, "call again to ask anew";
+    /// The proxy failed on this one request.
+    ProxyFailed = "proxy_failed", Us, retry false, "tell the person; the server's log says where it failed";
     /// The audit row could not be written.
     AuditUnavailable = "audit_unavailable", Us, retry true, "call again later";
 }

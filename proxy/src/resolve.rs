@@ -40,7 +40,7 @@ pub(crate) async fn guarded(
     limits: &Limits,
 ) -> Result<Vec<SocketAddr>, Refusal> {
     if METADATA_NAMES.contains(&host.name.trim_end_matches('.')) {
-        return Err(Refusal::AddressDenied("the host is a cloud metadata service".into()));
+        return Err(Refusal::AddressDenied(format!("{} is a cloud metadata service", host.name)));
     }
     let found = match host.name.parse::<IpAddr>() {
         Ok(literal) => vec![literal],
@@ -61,12 +61,12 @@ pub(crate) async fn guarded(
     match denied {
         _ if !allowed.is_empty() => Ok(allowed),
         Some(Denied::Own) => {
-            Err(Refusal::SelfAddress("the host is one of our own listeners".into()))
+            Err(Refusal::SelfAddress(format!("{} is one of our own listeners", host.name)))
         }
         Some(Denied::Class(class)) => {
-            Err(Refusal::AddressDenied(format!("the host resolves to {}", class.words())))
+            Err(Refusal::AddressDenied(format!("{} resolves to {}", host.name, class.words())))
         }
-        None => Err(Refusal::UpstreamTimeout("the host has no address".into())),
+        None => Err(Refusal::UpstreamTimeout(format!("{} has no address", host.name))),
     }
 }
 
@@ -79,9 +79,11 @@ async fn look_up(
         Ok(Ok(found)) => Ok(found),
         Ok(Err(error)) => {
             tracing::warn!(host = name, %error, "name look-up failed");
-            Err(Refusal::UpstreamTimeout("the host's name could not be looked up".into()))
+            Err(Refusal::UpstreamTimeout(format!("the name {name} could not be looked up")))
         }
-        Err(_) => Err(Refusal::UpstreamTimeout("the host's name was not looked up in time".into())),
+        Err(_) => {
+            Err(Refusal::UpstreamTimeout(format!("the name {name} was not looked up in time")))
+        }
     }
 }
 

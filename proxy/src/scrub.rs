@@ -6,4 +6,4 @@ mod decode;
 mod redact;
 
 pub(crate) use decode::{Coding, Decoder};
-pub(crate) use redact::{Redactor, Stream};
+pub(crate) use redact::{Redactor, SHORTEST, Stream};

@@ -11,6 +11,12 @@ impl Secret {
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
     }
+
+    /// Whether it is too short to be looked for in answers: hiding it would
+    /// hide innocent text.
+    pub fn is_too_short_to_hide(&self) -> bool {
+        self.0.len() < crate::scrub::SHORTEST
+    }
 }
 
 impl Secret {

@@ -1,11 +1,13 @@
 //! One run's permission to reach one vendor. A session never outlives its
 //! run: closing it refuses everything after, and drops what is held. The steps
 //! of a request are in `session/`: `send` prepares, `hold` asks a person,
-//! `carry` takes it to the vendor and back, `trail` writes down what happened,
+//! `carry` takes it to the vendor and back,
+//! `follow` goes after a download, `trail` writes down what happened,
 //! `budget` counts.
 
 mod budget;
 mod carry;
+mod follow;
 mod hold;
 mod send;
 mod trail;

@@ -97,7 +97,7 @@ pub(crate) fn match_sites(
 }
 
 /// Whether a wire path fits a template, segment by segment.
-fn template_fits(template: &str, path: &str) -> bool {
+pub(crate) fn template_fits(template: &str, path: &str) -> bool {
     let mut wanted = template.split('/');
     let mut found = path.split('/');
     loop {

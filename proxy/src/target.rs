@@ -66,7 +66,7 @@ impl Target {
             }
             None => (select_host(connection, host)?, target),
         };
-        let (path, query) = split(rest, limits)?;
+        let (path, query) = split(rest, limits, connection.overrides.encoded_slash)?;
         let authority = authority(&connection.hosts[index]);
         Ok(Self { host: index, authority, path, query })
     }
@@ -166,7 +166,11 @@ fn absolute_host<'a>(connection: &Connection, rest: &'a str) -> Result<(usize, &
     Ok((index, if rest.is_empty() { "/" } else { rest }))
 }
 
-fn split(rest: &str, limits: &Limits) -> Result<(String, Option<String>), Refusal> {
+fn split(
+    rest: &str,
+    limits: &Limits,
+    encoded_slash: bool,
+) -> Result<(String, Option<String>), Refusal> {
     let (path, query) = match rest.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (rest, None),
@@ -186,7 +190,7 @@ fn split(rest: &str, limits: &Limits) -> Result<(String, Option<String>), Refusa
     if path.len() > limits.path_bytes || query.is_some_and(|q| q.len() > limits.query_bytes) {
         return Err(too_long(limits));
     }
-    check_path(path)?;
+    check_path(path, encoded_slash)?;
     if let Some(query) = query {
         escapes(query)?;
     }
@@ -207,7 +211,9 @@ fn too_long(limits: &Limits) -> Refusal {
     ))
 }
 
-fn check_path(path: &str) -> Result<(), Refusal> {
+/// With `encoded_slash` a `%2F` stays as it is; what it would make of the path
+/// where a server decodes it must be plain all the same.
+fn check_path(path: &str, encoded_slash: bool) -> Result<(), Refusal> {
     let ambiguous = |what: &str| Err(Refusal::PathAmbiguous(format!("the path holds {what}")));
     if path.contains('\\') {
         return ambiguous("a backslash");
@@ -217,6 +223,7 @@ fn check_path(path: &str) -> Result<(), Refusal> {
     }
     for byte in escapes(path)? {
         match byte {
+            b'/' if encoded_slash => {}
             b'/' => return ambiguous("an encoded slash"),
             b'\\' => return ambiguous("an encoded backslash"),
             0..=0x1f | 0x7f => {
@@ -226,6 +233,9 @@ fn check_path(path: &str) -> Result<(), Refusal> {
         }
     }
     let decoded: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
+    if decoded.windows(2).any(|pair| pair == b"//") {
+        return ambiguous("`//` once it is decoded");
+    }
     for segment in decoded.split(|byte| *byte == b'/') {
         // `..;x` is a dot segment to servers that strip path parameters.
         let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();

@@ -6,6 +6,7 @@
 
 mod dial;
 mod tls;
+mod wire;
 
 use crate::{Connection, Effect, Limits, Refusal, Resolve};
 use bytes::Bytes;
@@ -83,6 +84,8 @@ pub(crate) struct Upstream {
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a str,
     pub(crate) effect: Effect,
+    /// It may be sent a second time: its method and its effect both read.
+    pub(crate) again: bool,
     pub(crate) authority: &'a str,
     pub(crate) path_and_query: &'a str,
     pub(crate) headers: HeaderMap,
@@ -135,29 +138,23 @@ impl Upstream {
     /// connection the vendor had closed is sent once more, a write never.
     pub(crate) async fn send(&self, outgoing: Outgoing<'_>) -> Result<Incomplete, Refusal> {
         let request = build(&outgoing)?;
-        match outgoing.effect {
-            Effect::Read => {
-                let again = build(&outgoing)?;
-                match attempt(&self.reads, request, self.head).await {
-                    Err(Failure { again: true, .. }) => {
-                        attempt(&self.reads, again, self.head).await.map_err(|f| f.refusal)
-                    }
-                    other => other.map_err(|failure| failure.refusal),
+        if outgoing.again {
+            let again = build(&outgoing)?;
+            return match attempt(&self.reads, request, self.head).await {
+                Err(Failure { again: true, .. }) => {
+                    attempt(&self.reads, again, self.head).await.map_err(|f| f.refusal)
                 }
-            }
-            Effect::Write | Effect::Destroy => {
-                attempt(&self.writes, request, self.head).await.map_err(|failure| {
-                    if failure.may_have_gone {
-                        Refusal::OutcomeUnknown(format!(
-                            "the write may have reached the vendor ({})",
-                            failure.refusal.code()
-                        ))
-                    } else {
-                        failure.refusal
-                    }
-                })
-            }
+                other => other.map_err(|failure| failure.refusal),
+            };
         }
+        let sent = attempt(&self.writes, request, self.head).await;
+        sent.map_err(|Failure { refusal, may_have_gone, .. }| match outgoing.effect {
+            Effect::Write | Effect::Destroy if may_have_gone => Refusal::OutcomeUnknown(format!(
+                "the write may have reached the vendor ({})",
+                refusal.code()
+            )),
+            Effect::Read | Effect::Write | Effect::Destroy => refusal,
+        })
     }
 }
 
@@ -198,6 +195,7 @@ async fn attempt(
     deadline: Duration,
 ) -> Result<Incomplete, Failure> {
     let connection = capture_connection(&mut request);
+    let host = request.uri().host().unwrap_or_default().to_owned();
     let sent = tokio::time::timeout(deadline, client.request(request)).await;
     let failed = |refusal, again| {
         let may_have_gone = connection.connection_metadata().is_some();
@@ -205,7 +203,7 @@ async fn attempt(
     };
     let reply = match sent {
         Err(_) => {
-            let refusal = Refusal::UpstreamTimeout("the vendor did not answer in time".into());
+            let refusal = Refusal::UpstreamTimeout(format!("{host} did not answer in time"));
             return Err(failed(refusal, false));
         }
         Ok(Err(error)) => {
@@ -215,7 +213,12 @@ async fn attempt(
         Ok(Ok(reply)) => reply,
     };
     let (head, body) = reply.into_parts();
+    let odd = head.extensions.get::<wire::Odd>().is_some_and(wire::Odd::is_set);
     let reply = Incomplete { status: head.status, headers: head.headers, body, connection };
+    if odd {
+        // Taken as it reads, but nothing more is read from this connection.
+        reply.poison();
+    }
     if let Err(refusal) = check_head(&reply) {
         reply.poison();
         return Err(Failure { refusal, may_have_gone: true, again: false });
@@ -239,16 +242,23 @@ fn check_head(reply: &Incomplete) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a request met a closed connection before any answer came.
+/// Whether a request met a closed connection before any answer came, or an
+/// HTTP/2 vendor said that it did not begin with it.
 fn closed(error: &Error) -> bool {
     let mut source = std::error::Error::source(error);
+    let mut closed = false;
     while let Some(inner) = source {
         if let Some(hyper) = inner.downcast_ref::<hyper::Error>() {
-            return hyper.is_incomplete_message() || hyper.is_canceled() || hyper.is_closed();
+            closed |= hyper.is_incomplete_message() || hyper.is_canceled() || hyper.is_closed();
+        }
+        if let Some(h2) = inner.downcast_ref::<h2::Error>() {
+            let refused = h2.is_reset() && h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let leaving = h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
+            return h2.is_remote() && (refused || leaving);
         }
         source = inner.source();
     }
-    false
+    closed
 }
 
 /// What a client's failure is for the module: the fact, never the vendor's or
@@ -263,6 +273,9 @@ fn refusal(error: &Error) -> Refusal {
         if let Some(hyper) = inner.downcast_ref::<hyper::Error>() {
             protocol |= hyper.is_parse() || hyper.is_parse_too_large();
         }
+        if let Some(h2) = inner.downcast_ref::<h2::Error>() {
+            protocol |= breaks_http2(h2);
+        }
         source = inner.source();
     }
     tracing::debug!(%error, "the vendor failed");
@@ -273,10 +286,17 @@ fn refusal(error: &Error) -> Refusal {
     }
 }
 
+/// What the vendor did to HTTP/2 itself, as against ending early.
+fn breaks_http2(error: &h2::Error) -> bool {
+    // Found by our side: frames that are not HTTP/2, or too many of them.
+    error.is_library() || matches!(error.reason(), Some(h2::Reason::PROTOCOL_ERROR))
+}
+
 /// A body's failure.
 pub(crate) fn body_refusal(error: &hyper::Error) -> Refusal {
     tracing::debug!(%error, "the vendor's body failed");
-    if error.is_parse() || error.is_parse_too_large() {
+    let source = std::error::Error::source(error).and_then(|inner| inner.downcast_ref());
+    if error.is_parse() || error.is_parse_too_large() || source.is_some_and(breaks_http2) {
         Refusal::UpstreamProtocol("the vendor's answer is not HTTP".into())
     } else {
         Refusal::UpstreamTruncated("the vendor's answer ended early".into())

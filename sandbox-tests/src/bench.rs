@@ -3,14 +3,14 @@
 //! of everything that came out of it for the secret in any form.
 
 use crate::memory::{Memory, ScriptedDesk};
-use crate::vendor::{Script, Vendor, answer};
+use crate::vendor::{Script, Speaks, Vendor, answer};
 use base64::Engine;
 use bytes::Bytes;
 use cambium_proxy::{
     Admission, AgentId, AuditEvent, AuditKind, BoxFuture, CallSite, Connection, ConnectionId,
     ConnectionStatus, ContentHash, Exception, Grant, Hints, Host, KeySource, Limits, MethodPattern,
-    OutboundRequest, PathPattern, PersonId, Proxy, ProxyParts, Refusal, Resolve, RunId, Scheme,
-    Secret, Session, SessionSpec, SystemClock, Vault,
+    OutboundRequest, Overrides, PathPattern, PersonId, Proxy, ProxyParts, Refusal, Resolve, RunId,
+    Scheme, Secret, Session, SessionSpec, SystemClock, Vault,
 };
 use std::collections::HashMap;
 use std::io::Write;
@@ -65,6 +65,10 @@ pub struct Setup {
     pub limits: Limits,
     /// Whether the vendor's address is one of our own listeners.
     pub own: bool,
+    /// What a person changed of the policy.
+    pub overrides: Overrides,
+    /// What the vendor speaks.
+    pub speaks: Speaks,
 }
 
 impl Default for Setup {
@@ -78,11 +82,18 @@ impl Default for Setup {
             excepted: true,
             limits: Limits::default(),
             own: false,
+            overrides: Overrides::default(),
+            speaks: Speaks::Lines,
         }
     }
 }
 
 impl Setup {
+    /// The usual one on a connection a person changed.
+    pub fn changed(overrides: Overrides) -> Self {
+        Self { overrides, ..Self::default() }
+    }
+
     /// The usual one with a vendor that answers so.
     pub fn answering(
         script: impl Fn(&crate::vendor::Heard) -> Vec<crate::vendor::Step> + Send + Sync + 'static,
@@ -204,7 +215,8 @@ impl Bench {
     pub async fn start(setup: Setup) -> Self {
         logs();
         let hosts = ["api.acme.test", "files.acme.test"];
-        let vendor = Vendor::start(&hosts, setup.script).await;
+        let named = [&hosts[..], &["cdn.test", "store.test"]].concat();
+        let vendor = Vendor::speaking(setup.speaks, &named, setup.script).await;
         let port = vendor.address.port();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
@@ -215,7 +227,7 @@ impl Bench {
             Arc::new(Vault::open(&KeySource::File(directory.join("key"))).expect("a vault"));
         let memory = Arc::new(Memory::default());
         let names = Arc::new(Names::default());
-        for host in hosts {
+        for host in named {
             names.set(host, &[&["127.0.0.1"]]);
         }
         let exception = Exception { cidr: "127.0.0.0/8".parse().expect("a range"), port };
@@ -230,6 +242,7 @@ impl Bench {
             scheme: setup.scheme,
             exceptions: if setup.excepted { vec![exception] } else { Vec::new() },
             ca_pem: Some(vendor.ca_pem.clone()),
+            overrides: setup.overrides,
             generation: 1,
             status: ConnectionStatus::Connected,
         };

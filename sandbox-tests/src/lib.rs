@@ -1,6 +1,7 @@
 //! Support for the sandbox tests.
 
 pub mod bench;
+pub mod frames;
 pub mod measure;
 pub mod memory;
 pub mod modules;

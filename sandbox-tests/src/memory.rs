@@ -23,6 +23,10 @@ pub struct Memory {
     pub approvals_fail: AtomicBool,
     /// Connections cannot be read.
     pub connections_fail: AtomicBool,
+    /// Reading a connection panics.
+    pub connections_panic: AtomicBool,
+    /// Reading decisions panics.
+    pub approvals_panic: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +98,7 @@ impl ConnectionSource for Memory {
         id: &'a ConnectionId,
     ) -> BoxFuture<'a, Result<Option<Connection>, StoreFault>> {
         Box::pin(async move {
+            assert!(!self.connections_panic.load(Ordering::SeqCst), "told to panic");
             fault(&self.connections_fail)?;
             Ok(self.state().connections.get(id).cloned())
         })
@@ -124,6 +129,7 @@ impl ApprovalSource for Memory {
         version: &'a ContentHash,
     ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
         Box::pin(async move {
+            assert!(!self.approvals_panic.load(Ordering::SeqCst), "told to panic");
             fault(&self.approvals_fail)?;
             let state = self.state();
             let stands = |row: &&DecisionRow| {

@@ -57,6 +57,21 @@ pub enum Step {
     Close,
 }
 
+/// What a vendor speaks under its TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1; no ALPN is agreed.
+    Lines,
+    /// Raw HTTP/2 frames: a script's bytes go out as they are.
+    Frames,
+    /// HTTP/2 by a library; it answers every request with its own head and body.
+    Echo,
+    /// Agrees on HTTP/2 and reads and writes HTTP/1.1 lines.
+    LinesAsFrames,
+    /// No TLS at all.
+    Plain,
+}
+
 /// A step list for each request.
 pub type Script = Arc<dyn Fn(&Heard) -> Vec<Step> + Send + Sync>;
 
@@ -71,7 +86,7 @@ pub fn raw(bytes: impl Into<Vec<u8>>) -> Vec<Step> {
     vec![Step::Send(bytes.into()), Step::Close]
 }
 
-struct Shared {
+pub(crate) struct Shared {
     script: Script,
     heard: Mutex<Vec<Heard>>,
     connections: AtomicUsize,
@@ -92,7 +107,12 @@ pub struct Vendor {
 impl Vendor {
     /// Starts one whose certificate names these hosts.
     pub async fn start(hosts: &[&str], script: Script) -> Self {
-        let (acceptor, ca_pem) = tls(hosts);
+        Self::speaking(Speaks::Lines, hosts, script).await
+    }
+
+    /// Starts one that speaks something else.
+    pub async fn speaking(speaks: Speaks, hosts: &[&str], script: Script) -> Self {
+        let (acceptor, ca_pem) = tls(hosts, speaks);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared {
@@ -102,7 +122,7 @@ impl Vendor {
             released: watch::Sender::new(false),
             news: watch::Sender::new(0),
         });
-        let task = tokio::spawn(accept(listener, acceptor, shared.clone()));
+        let task = tokio::spawn(accept(listener, acceptor, speaks, shared.clone()));
         Self { address, ca_pem, shared, task }
     }
 
@@ -134,7 +154,7 @@ impl Drop for Vendor {
     }
 }
 
-fn tls(hosts: &[&str]) -> (TlsAcceptor, String) {
+fn tls(hosts: &[&str], speaks: Speaks) -> (TlsAcceptor, String) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -148,23 +168,34 @@ fn tls(hosts: &[&str]) -> (TlsAcceptor, String) {
     let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
         .expect("a certificate and its key");
+    if matches!(speaks, Speaks::Frames | Speaks::Echo | Speaks::LinesAsFrames) {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
     (TlsAcceptor::from(Arc::new(config)), ca_certificate.pem())
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, speaks: Speaks, shared: Arc<Shared>) {
     let mut peers = tokio::task::JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
         let number = shared.connections.fetch_add(1, Ordering::SeqCst);
         let (acceptor, shared) = (acceptor.clone(), shared.clone());
         peers.spawn(async move {
-            if let Ok(stream) = acceptor.accept(socket).await {
-                serve(stream, number, &shared).await;
+            if speaks == Speaks::Plain {
+                return serve(socket, number, &shared).await;
+            }
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            match speaks {
+                Speaks::Frames => crate::frames::serve(stream, number, &shared).await,
+                Speaks::Echo => crate::frames::echo(stream, number, &shared).await,
+                Speaks::Lines | Speaks::LinesAsFrames | Speaks::Plain => {
+                    serve(stream, number, &shared).await;
+                }
             }
         });
     }
@@ -177,37 +208,50 @@ async fn serve(
 ) {
     let mut buffer = Vec::new();
     while let Some((head, body)) = request(&mut stream, &mut buffer).await {
-        let heard = {
-            let mut all = shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            let heard = Heard { number: all.len(), connection, head, body };
-            all.push(heard.clone());
-            shared.news.send_replace(all.len());
-            heard
-        };
-        for step in (shared.script)(&heard) {
+        let heard = shared.hear(connection, head, body);
+        if !shared.play(&mut stream, &heard).await {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    /// Keeps a request.
+    pub(crate) fn hear(&self, connection: usize, head: String, body: Vec<u8>) -> Heard {
+        let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = Heard { number: all.len(), connection, head, body };
+        all.push(heard.clone());
+        self.news.send_replace(all.len());
+        heard
+    }
+
+    /// Does what the script says; answers whether the connection lives on.
+    pub(crate) async fn play(&self, stream: &mut (impl AsyncWrite + Unpin), heard: &Heard) -> bool {
+        for step in (self.script)(heard) {
             match step {
                 Step::Send(bytes) => {
                     if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
-                        return;
+                        return false;
                     }
                 }
                 Step::Forever(bytes) => {
                     while stream.write_all(&bytes).await.is_ok() && stream.flush().await.is_ok() {}
-                    return;
+                    return false;
                 }
                 Step::Stall => std::future::pending().await,
                 Step::Await => {
-                    let mut released = shared.released.subscribe();
+                    let mut released = self.released.subscribe();
                     if released.wait_for(|released| *released).await.is_err() {
-                        return;
+                        return false;
                     }
                 }
                 Step::Close => {
                     let _ = stream.shutdown().await;
-                    return;
+                    return false;
                 }
             }
         }
+        true
     }
 }
 

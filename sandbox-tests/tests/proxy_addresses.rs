@@ -223,3 +223,65 @@ async fn e18_a_wrong_certificate() {
     assert!(bench.vendor.heard().is_empty());
     bench.finish().await;
 }
+
+#[test]
+fn e15_a_wildcard_is_no_host() {
+    for host in ["*.acme.test", "*.github.io", "*.com", "*", "a.*.test", "api.*"] {
+        let refusal = Proxy::check_host(host, &[]).expect_err(host);
+        assert_eq!(refusal.code(), "address_denied", "{host}");
+    }
+}
+
+#[tokio::test]
+async fn e19_an_exception_for_our_own_listener_is_refused_when_it_is_written() {
+    let bench = Bench::start(Setup { own: true, ..Setup::default() }).await;
+    let port = bench.vendor.address.port();
+    for (cidr, port, code) in [
+        ("127.0.0.1/32", port, Some("self_address")),
+        ("127.0.0.0/8", port, Some("self_address")),
+        ("0.0.0.0/0", port, Some("self_address")),
+        ("127.0.0.1/32", port - 1, None),
+        ("10.0.0.0/8", port, None),
+    ] {
+        let exception = Exception { cidr: cidr.parse().unwrap(), port };
+        let checked = bench.proxy.check_exceptions(&[exception]);
+        assert_eq!(checked.err().map(|refusal| refusal.code()), code, "{cidr} {port}");
+    }
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn m08_a_text_names_the_host_and_the_class_and_no_address() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut bench = Bench::new().await;
+    let read = async |bench: &Bench| {
+        bench.send(&bench.reader(), request("GET", "/x")).await.unwrap_err().to_string()
+    };
+    bench.names.set(API, &[&["10.0.0.1"]]);
+    assert_eq!(read(&bench).await, "api.acme.test resolves to a private address");
+    bench.names.set(API, &[&["169.254.169.254"]]);
+    assert_eq!(read(&bench).await, "api.acme.test resolves to a cloud metadata address");
+    bench.names.set(API, &[&[]]);
+    assert_eq!(read(&bench).await, "api.acme.test has no address");
+    bench.names.set(API, &[&["127.0.0.1"]]);
+    bench.change(|connection| connection.ca_pem = None).await;
+    let said = read(&bench).await;
+    assert_eq!(said, "api.acme.test: its certificate is signed by nobody this connection trusts");
+    bench.change(|connection| connection.hosts[0].name = "nowhere.acme.test".into()).await;
+    assert_eq!(read(&bench).await, "the name nowhere.acme.test could not be looked up");
+    bench
+        .change(|connection| {
+            connection.hosts[0].name = API.into();
+            connection.hosts[0].port = closed;
+            connection.exceptions[0].port = closed;
+        })
+        .await;
+    assert_eq!(read(&bench).await, "api.acme.test could not be reached: it refuses connections");
+    bench.finish().await;
+
+    let mut bench = Bench::new().await;
+    bench.names.set("other.acme.test", &[&["127.0.0.1"]]);
+    bench.change(|connection| connection.hosts[0].name = "other.acme.test".into()).await;
+    assert_eq!(read(&bench).await, "other.acme.test: its certificate is for another name");
+    bench.finish().await;
+}

@@ -280,3 +280,31 @@ async fn m05_the_chain_shows_every_edit() {
         bench.proxy.verify_audit().await.unwrap_err();
     }
 }
+
+#[tokio::test]
+async fn m09_a_panic_is_one_requests() {
+    for write in [false, true] {
+        let bench = Bench::new().await;
+        let other = bench.reader();
+        bench.desk.will(Word::Say(Answer::Once));
+        let (run, asked, code) = match write {
+            false => (bench.reader(), request("GET", "/x"), "proxy_failed"),
+            true => (bench.writer(), order(), "outcome_unknown"),
+        };
+        bench.memory.connections_panic.store(true, Ordering::SeqCst);
+        assert_eq!(bench.send(&run, asked).await.unwrap_err().code(), code);
+        assert_eq!(bench.row(AuditKind::Outcome).await.rule, code);
+        bench.memory.connections_panic.store(false, Ordering::SeqCst);
+        assert_eq!(bench.send(&other, request("GET", "/x")).await.unwrap().status, 200);
+        bench.finish().await;
+    }
+    let bench = Bench::new().await;
+    bench.memory.approvals_panic.store(true, Ordering::SeqCst);
+    let run = bench.writer();
+    bench.refused(&run, order(), "proxy_failed").await;
+    run.ended().await;
+    bench.memory.approvals_panic.store(false, Ordering::SeqCst);
+    bench.desk.will(Word::Say(Answer::Once));
+    assert_eq!(bench.send(&bench.writer(), order()).await.unwrap().status, 200);
+    bench.finish().await;
+}

@@ -2,12 +2,13 @@
 //! comes by stdin or the terminal, never as an argument.
 
 use super::credential::{PersonArgs, secret};
+use super::overrides::Policy;
 use super::print::{field, table};
 use super::run::done;
 use super::{Context, Said, visible};
-use crate::control::{Connection, Request};
+use crate::control::{Change, Connection, Request};
 use crate::failure::Failure;
-use cambium_proxy::{Exception, Host, Scheme};
+use cambium_proxy::{Exception, Host, Overrides, Scheme};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -19,6 +20,13 @@ pub(crate) enum Args {
     Add(Box<Add>),
     /// All connections
     List,
+    /// One connection and what differs from the usual policy
+    Show {
+        /// Id or slug
+        connection: String,
+    },
+    /// Change the policy of one; what was allowed *from now on* is asked again
+    Set(Box<Set>),
     /// Take one back: its tools leave every working set
     Revoke {
         /// Id or slug
@@ -60,10 +68,26 @@ pub(crate) struct Add {
     /// PEM of the authority that signs its certificate, instead of the public roots
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    #[command(flatten)]
+    policy: Policy,
     /// Only for this agent (may be repeated) [default: all]
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
     /// Adding one needs you; with --passphrase-stdin the passphrase is stdin's first line, the secret the rest
+    #[command(flatten)]
+    person: PersonArgs,
+}
+
+/// Arguments of `cambium connections set`.
+#[derive(clap::Args)]
+pub(crate) struct Set {
+    /// Id or slug
+    connection: String,
+    /// The private ranges it may reach, instead of those it has; `none` for none
+    #[arg(long, value_name = "CIDR:PORT")]
+    allow_private: Vec<String>,
+    #[command(flatten)]
+    policy: Policy,
     #[command(flatten)]
     person: PersonArgs,
 }
@@ -101,7 +125,33 @@ impl Args {
                 let (connection, secret) = add.parts(scheme)?;
                 let request = Request::ConnectionAdd { who, connection, secret };
                 let made = context.ask(&request).await.map_err(as_owner)?;
-                Ok(Said::new(format!("connection {} is connected", field(&made, "slug")), made))
+                let mut text = format!("connection {} is connected", field(&made, "slug"));
+                for warning in made["warnings"].as_array().into_iter().flatten() {
+                    text.push_str("\nwarning: ");
+                    text.push_str(&visible(warning.as_str().unwrap_or_default()));
+                }
+                Ok(Said::new(text, made))
+            }
+            Self::Show { connection } => {
+                let shown = context.ask(&Request::ConnectionShow { connection }).await?;
+                Ok(Said::new(page(&shown)?, shown))
+            }
+            Self::Set(set) => {
+                let who = set.person.credential()?;
+                let connection = set.connection;
+                let show = Request::ConnectionShow { connection: connection.clone() };
+                let now = overrides(&context.ask(&show).await?)?;
+                let exceptions = match set.allow_private.as_slice() {
+                    [] => None,
+                    [none] if none == "none" => Some(Vec::new()),
+                    ranges => {
+                        Some(ranges.iter().map(|text| range(text)).collect::<Result<_, _>>()?)
+                    }
+                };
+                let change = Change { exceptions, overrides: Some(set.policy.over(now)?) };
+                let request = Request::ConnectionSet { who, connection, change };
+                let after = context.ask(&request).await.map_err(as_owner)?;
+                Ok(Said::new(page(&after)?, after))
             }
             Self::List => {
                 let list = context.ask(&Request::ConnectionList {}).await?;
@@ -158,6 +208,7 @@ impl Add {
                 .map(|text| range(text))
                 .collect::<Result<_, _>>()?,
             ca_pem: ca_pem.transpose()?,
+            overrides: self.policy.over(Overrides::default())?,
             agents: self.agent,
             scheme,
         };
@@ -229,6 +280,46 @@ fn wrong(argument: &str, value: &str, wanted: &str) -> Failure {
         format!("{argument} `{value}` is not {wanted}"),
         format!("write it as {wanted}"),
     )
+}
+
+/// The overrides of a connection as the server shows it.
+fn overrides(connection: &Value) -> Result<Overrides, Failure> {
+    serde_json::from_value(connection["overrides"].clone()).map_err(|error| {
+        Failure::new(
+            "server_gone",
+            format!("the server's answer is not understood: {error}"),
+            "use the same version of cambium on both sides",
+        )
+    })
+}
+
+/// One connection, a line a fact.
+fn page(connection: &Value) -> Result<String, Failure> {
+    let hosts = connection["hosts"].as_array().into_iter().flatten();
+    let hosts = hosts.map(|host| {
+        format!("{}={}:{}", field(host, "label"), field(host, "name"), field(host, "port"))
+    });
+    let mut lines = vec![
+        format!("connection  {} ({})", field(connection, "slug"), field(connection, "status")),
+        format!("vendor      {}", field(connection, "vendor")),
+        format!("hosts       {}", hosts.collect::<Vec<_>>().join(", ")),
+        format!("scheme      {}", field(&connection["scheme"], "scheme")),
+        format!("generation  {}", field(connection, "generation")),
+        format!(
+            "authority   {}",
+            if connection["ca_pem"].is_null() { "the public roots" } else { "its own" }
+        ),
+    ];
+    for exception in connection["exceptions"].as_array().into_iter().flatten() {
+        let (cidr, port) = (field(exception, "cidr"), field(exception, "port"));
+        lines.push(format!("policy      {cidr} port {port} may be dialled"));
+    }
+    let own = overrides(connection)?.lines();
+    lines.extend(own.iter().map(|line| format!("policy      {}", visible(line))));
+    if !lines.iter().any(|line| line.starts_with("policy")) {
+        lines.push("policy      as usual".into());
+    }
+    Ok(lines.join("\n"))
 }
 
 fn listed(list: &Value) -> String {

@@ -13,6 +13,7 @@ mod credential;
 mod doctor;
 mod init_tool;
 mod mcp;
+mod overrides;
 mod print;
 mod publish;
 mod run;

@@ -1,12 +1,12 @@
 //! Each request of the control socket, handed to the engine, and its answer as
 //! JSON. Nothing is decided here.
 
-use super::{Actor, Person, Request};
+use super::{Actor, Change, Person, Request};
 use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
-    CallRequest, Caller, DecideRequest, Engine, Live, NewAgent, NewConnection, PersonCredential,
-    PersonProof, PublishRequest, Publisher, Version,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, Live, NewAgent, NewConnection,
+    PersonCredential, PersonProof, PublishRequest, Publisher, Version,
 };
 use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
 use serde::Serialize;
@@ -30,6 +30,10 @@ pub(crate) struct Front {
     /// Where everything is kept.
     pub(crate) data_dir: PathBuf,
 }
+
+/// Said when a secret is entered that is not looked for in answers.
+const SHORT_SECRET: &str = "the secret is under 8 bytes: it is not searched for in answers, since that \
+     would hide innocent text; a vendor that echoes it shows it to the agent";
 
 type Answered = Result<Value, Failure>;
 
@@ -92,6 +96,8 @@ impl Front {
             | Request::AgentSet { .. }) => self.agents(request).await,
             request @ (Request::ConnectionList {}
             | Request::ConnectionAdd { .. }
+            | Request::ConnectionShow { .. }
+            | Request::ConnectionSet { .. }
             | Request::ConnectionRevoke { .. }) => self.connections(request).await,
             request @ (Request::AskList {}
             | Request::AskShow { .. }
@@ -164,10 +170,24 @@ impl Front {
                     scheme: connection.scheme,
                     exceptions: connection.exceptions,
                     ca_pem: connection.ca_pem,
+                    overrides: connection.overrides,
                     agents,
                 };
                 let secret = secret.map(|text| Secret::new(text.into_bytes()));
-                value(engine.create_connection(&proof, new, secret).await?)
+                let short = secret.as_ref().is_some_and(Secret::is_too_short_to_hide);
+                let made = engine.create_connection(&proof, new, secret).await?;
+                let warnings = if short { vec![SHORT_SECRET] } else { Vec::new() };
+                let mut made = value(made)?;
+                made["warnings"] = json!(warnings);
+                Ok(made)
+            }
+            Request::ConnectionShow { connection } => value(engine.connection(&connection).await?),
+            Request::ConnectionSet { who, connection, change } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                let Change { exceptions, overrides } = change;
+                let change = ConnectionChange { exceptions, overrides };
+                value(engine.change_connection(&proof, &connection.id, change).await?)
             }
             Request::ConnectionRevoke { who, connection } => {
                 let proof = self.proof(who).await?;

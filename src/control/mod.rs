@@ -14,7 +14,7 @@ pub(crate) use server::ControlSocket;
 
 use crate::failure::Failure;
 use cambium_engine::{PersonCredential, ToolName};
-use cambium_proxy::{Answer, Exception, Host, Scheme};
+use cambium_proxy::{Answer, Exception, Host, Overrides, Scheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
@@ -69,6 +69,10 @@ pub(crate) enum Request {
     ConnectionList {},
     /// A new connection with its secret.
     ConnectionAdd { who: Person, connection: Connection, secret: Option<String> },
+    /// One connection, whole.
+    ConnectionShow { connection: String },
+    /// Changes the policy of one connection.
+    ConnectionSet { who: Person, connection: String, change: Change },
     /// Takes a connection back.
     ConnectionRevoke { who: Person, connection: String },
     /// Open asks, then the newest settled ones.
@@ -139,8 +143,20 @@ pub(crate) struct Connection {
     pub(crate) exceptions: Vec<Exception>,
     /// PEM of its own authority.
     pub(crate) ca_pem: Option<String>,
+    /// What differs from the usual policy.
+    pub(crate) overrides: Overrides,
     /// Agents it is for, by id or name; empty means all.
     pub(crate) agents: Vec<String>,
+}
+
+/// What to change of a connection; what is absent stays.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    /// Private ranges, whole.
+    pub(crate) exceptions: Option<Vec<Exception>>,
+    /// What differs from the usual policy, whole.
+    pub(crate) overrides: Option<Overrides>,
 }
 
 /// What is answered.

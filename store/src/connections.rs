@@ -6,12 +6,12 @@ use crate::error::fault;
 use crate::ledger::Claim;
 use crate::row::{Read, belongs, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
-use crate::{Store, decisions, sets};
+use crate::{Store, decisions, secrets, sets};
 use cambium_engine::MoveCause;
 use cambium_engine::port::{Answering, ConnectionStore, Revoked};
 use cambium_proxy::{
     AgentId, BoxFuture, Connection, ConnectionId, ConnectionSource, DecisionRow, PersonId,
-    StoreFault,
+    SealedSecret, StoreFault,
 };
 use sqlx::sqlite::SqliteRow;
 
@@ -19,7 +19,7 @@ macro_rules! connection {
     ($rest:literal) => {
         concat!(
             "SELECT connection_id, person_id, slug, vendor, display_name, hosts, scheme,
-                exceptions, ca_pem, generation, status, ",
+                exceptions, ca_pem, overrides, generation, status, ",
             seal!(connections),
             " AS seal FROM connections ",
             $rest
@@ -72,8 +72,8 @@ impl ConnectionStore for Store {
             let mut writing = self.write(Commit::Durable).await?;
             sqlx::query(
                 "INSERT INTO connections (connection_id, person_id, slug, vendor, display_name,
-                    hosts, scheme, exceptions, ca_pem, generation, status, created_ms)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                    hosts, scheme, exceptions, ca_pem, overrides, generation, status, created_ms)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             )
             .bind(connection.id.as_str())
             .bind(connection.person.as_str())
@@ -84,6 +84,7 @@ impl ConnectionStore for Store {
             .bind(to_json(&connection.scheme)?)
             .bind(to_json(&connection.exceptions)?)
             .bind(connection.ca_pem.as_deref())
+            .bind(to_json(&connection.overrides)?)
             .bind(whole(connection.generation)?)
             .bind(to_word(&connection.status)?)
             .bind(now_ms)
@@ -170,6 +171,37 @@ impl ConnectionStore for Store {
         })
     }
 
+    fn change_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        secret: Option<&'a SealedSecret>,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let before = connection.generation.saturating_sub(1);
+            let done = sqlx::query(
+                "UPDATE connections SET exceptions = $3, overrides = $4, generation = $5
+                WHERE connection_id = $1 AND generation = $2",
+            )
+            .bind(connection.id.as_str())
+            .bind(whole(before)?)
+            .bind(to_json(&connection.exceptions)?)
+            .bind(to_json(&connection.overrides)?)
+            .bind(whole(connection.generation)?)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            if done.rows_affected() == 0 {
+                return Err(StoreFault::Conflict("the connection was changed meanwhile".into()));
+            }
+            writing.changed(RowName::connection(&connection.id));
+            if let Some(secret) = secret {
+                secrets::put(writing.on(), secret).await?;
+            }
+            writing.commit().await
+        })
+    }
+
     fn revoke_connection<'a>(
         &'a self,
         connection: &'a ConnectionId,
@@ -227,6 +259,7 @@ fn read(row: &SqliteRow) -> Result<(Connection, Claim), StoreFault> {
         scheme: row.json("scheme")?,
         exceptions: row.json("exceptions")?,
         ca_pem: row.get_as("ca_pem")?,
+        overrides: row.json("overrides")?,
         generation: row.unsigned("generation")?,
         status: row.word("status")?,
     };

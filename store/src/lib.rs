@@ -22,7 +22,7 @@
 //!
 //! Transactions that span owners, each through the owner's own function:
 //! *publish* (versions, pointers, members, history), *revoke* (connections,
-//! members, history, decisions), *settle* (asks, decisions), *end of a run that
+//! members, history, decisions), *change* (connections, secrets), *settle* (asks, decisions), *end of a run that
 //! was a use* (runs, members).
 //!
 //! Statements keep to what SQLite and PostgreSQL both take; the schema is

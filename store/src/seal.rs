@@ -27,7 +27,7 @@ macro_rules! seal {
     };
     (connections) => {
         "json_array(connection_id, person_id, slug, vendor, display_name, hosts, scheme,
-            exceptions, ca_pem, generation, status, created_ms)"
+            exceptions, ca_pem, overrides, generation, status, created_ms)"
     };
     (connection_scopes) => {
         "json_array(connection_id, agent_id, person_id)"

@@ -5,6 +5,7 @@ use crate::database::Commit;
 use crate::error::fault;
 use crate::row::{Read, belongs, whole};
 use cambium_proxy::{BoxFuture, ConnectionId, SealedSecret, SecretStore, StoreFault};
+use sqlx::SqliteConnection;
 
 pub(crate) const SECRET: &str =
     "SELECT generation, wrapped_key, sealed FROM secrets WHERE connection_id = $1";
@@ -30,22 +31,30 @@ impl SecretStore for Store {
     fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            let done = sqlx::query(
-                "INSERT INTO secrets (connection_id, person_id, generation, wrapped_key, sealed)
-                SELECT connection_id, person_id, $2, $3, $4
-                FROM connections WHERE connection_id = $1
-                ON CONFLICT (connection_id) DO UPDATE SET generation = excluded.generation,
-                    wrapped_key = excluded.wrapped_key, sealed = excluded.sealed",
-            )
-            .bind(secret.connection.as_str())
-            .bind(whole(secret.generation)?)
-            .bind(&secret.wrapped_key)
-            .bind(&secret.sealed)
-            .execute(writing.on())
-            .await
-            .map_err(fault)?;
-            belongs(done.rows_affected(), "connection")?;
+            put(writing.on(), secret).await?;
             writing.commit().await
         })
     }
+}
+
+/// Stores or replaces one, in a transaction of whoever calls.
+pub(crate) async fn put(
+    on: &mut SqliteConnection,
+    secret: &SealedSecret,
+) -> Result<(), StoreFault> {
+    let done = sqlx::query(
+        "INSERT INTO secrets (connection_id, person_id, generation, wrapped_key, sealed)
+        SELECT connection_id, person_id, $2, $3, $4
+        FROM connections WHERE connection_id = $1
+        ON CONFLICT (connection_id) DO UPDATE SET generation = excluded.generation,
+            wrapped_key = excluded.wrapped_key, sealed = excluded.sealed",
+    )
+    .bind(secret.connection.as_str())
+    .bind(whole(secret.generation)?)
+    .bind(&secret.wrapped_key)
+    .bind(&secret.sealed)
+    .execute(on)
+    .await
+    .map_err(fault)?;
+    belongs(done.rows_affected(), "connection")
 }

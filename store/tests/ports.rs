@@ -137,6 +137,19 @@ async fn connections_and_secrets() {
         assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(n)));
     }
     conflict(store.put_secret(&SealedSecret { connection: connection_id(9), ..sealed(1) }).await);
+
+    // A change and the secret sealed for it come together, or not at all.
+    let mut changed = connection(1);
+    changed.generation = 2;
+    changed.exceptions.clear();
+    changed.overrides.headers = vec!["sudo".into()];
+    let elsewhere = SealedSecret { connection: connection_id(9), ..sealed(7) };
+    conflict(store.change_connection(&changed, Some(&elsewhere)).await);
+    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(connection(1)));
+    store.change_connection(&changed, Some(&sealed(7))).await.unwrap();
+    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(changed.clone()));
+    assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(7)));
+    conflict(store.change_connection(&changed, None).await);
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ struct Row {
     scheme: String,
     status: &'static str,
     exceptions: Vec<String>,
+    policy: Vec<String>,
     own_authority: bool,
 }
 
@@ -61,6 +62,7 @@ fn row(connection: &Connection) -> Row {
             .iter()
             .map(|exception| format!("{} port {}", exception.cidr, exception.port))
             .collect(),
+        policy: connection.overrides.lines().iter().map(|line| visible::line(line)).collect(),
         own_authority: connection.ca_pem.is_some(),
     }
 }

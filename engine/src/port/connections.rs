@@ -3,7 +3,7 @@
 
 use super::Answering;
 use crate::ToolName;
-use cambium_proxy::{AgentId, Connection, ConnectionId, DecisionRow, PersonId};
+use cambium_proxy::{AgentId, Connection, ConnectionId, DecisionRow, PersonId, SealedSecret};
 
 /// What a revoke changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,6 +37,14 @@ pub trait ConnectionStore: Send + Sync {
     /// Marks a connection connected again, once its secret is sealed. The
     /// generation stays.
     fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()>;
+    /// Stores changed exceptions and overrides under the next generation, and
+    /// the secret sealed anew for it, in one transaction. Conflict when the
+    /// stored generation is not the one before.
+    fn change_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        secret: Option<&'a SealedSecret>,
+    ) -> Answering<'a, ()>;
     /// Revokes a connection. In the same transaction every tool whose current
     /// version runs on it leaves every working set with a history row (cause
     /// revoke), and the signed withdrawals are appended to the decisions

@@ -1,8 +1,8 @@
 //! Behaviours I, as far as a person makes and revokes connections by hand.
 
 use crate::house::{House, code, posts, reads, sent, shop, tool, writes};
-use cambium_engine::{Event, MoveCause, NewConnection, Status};
-use cambium_proxy::{Answer, ConnectionStatus, Scheme, Secret};
+use cambium_engine::{ConnectionChange, Event, MoveCause, NewConnection, Status};
+use cambium_proxy::{Answer, ConnectionStatus, Overrides, Scheme, Secret};
 use std::time::Duration;
 
 #[tokio::test]
@@ -87,4 +87,43 @@ async fn b080_a_connection_without_a_credential_runs() {
     let (_, caller) = house.agent("claude").await;
     house.publish(&caller, "list", &reads()).await;
     assert_eq!(house.call(&caller, "list").await.status, Status::Ok);
+}
+
+#[tokio::test]
+async fn a_changed_policy_is_a_new_generation_and_is_asked_again() {
+    let house = House::waiting(Duration::from_millis(50)).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts("{}"));
+    house.call(&caller, "create").await;
+    let ask = house.engine.asks().await.unwrap().remove(0);
+    house.decide(&ask, Answer::Standing).await.unwrap();
+    house.sandbox.plays("shop__create", posts("{}"));
+    house.call(&caller, "create").await;
+    assert_eq!(house.let_go("POST").await, 1);
+
+    let (before, console) = (house.engine.connection("shop").await.unwrap(), house.console().await);
+    let overrides = Overrides { headers: vec!["sudo".into()], ..Overrides::default() };
+    let change =
+        ConnectionChange { overrides: Some(overrides.clone()), ..ConnectionChange::default() };
+    let after = house.engine.change_connection(&console, &before.id, change.clone()).await.unwrap();
+    assert_eq!((after.generation, &after.overrides), (before.generation + 1, &overrides));
+    assert_eq!(house.engine.connection("shop").await.unwrap(), after);
+    let again = house.engine.change_connection(&console, &before.id, change).await.unwrap();
+    assert_eq!(again.generation, after.generation, "what changes nothing is nothing");
+    // The secret came along: the request gets as far as asking.
+    house.sandbox.plays("shop__create", posts("{}"));
+    assert!(house.call(&caller, "create").await.ask.is_some(), "asked again");
+    assert_eq!(house.let_go("POST").await, 1);
+
+    let bad = [
+        Overrides { headers: vec!["host".into()], ..Overrides::default() },
+        Overrides { rate: Some(0), ..Overrides::default() },
+    ];
+    for bad in bad {
+        let change = ConnectionChange { overrides: Some(bad), ..ConnectionChange::default() };
+        let error = house.engine.change_connection(&console, &before.id, change).await.unwrap_err();
+        assert_eq!(error.code(), "argument_invalid");
+    }
+    assert_eq!(house.engine.connection("shop").await.unwrap(), after);
 }

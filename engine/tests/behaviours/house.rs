@@ -402,6 +402,7 @@ pub(crate) fn shop() -> NewConnection {
         scheme: Scheme::Bearer,
         exceptions: vec![Exception { cidr: "127.0.0.1/32".parse().unwrap(), port: CLOSED_PORT }],
         ca_pem: None,
+        overrides: cambium_proxy::Overrides::default(),
         agents: Vec::new(),
     }
 }

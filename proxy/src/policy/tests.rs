@@ -12,12 +12,13 @@ const SITES: [SiteMatch; 3] = [SiteMatch::Recorded, SiteMatch::Open, SiteMatch::
 fn all() -> Vec<Facts> {
     let mut all = Vec::new();
     for grant in GRANTS {
-        for effect in EFFECTS {
+        for (method, effect) in EFFECTS.iter().flat_map(|m| EFFECTS.map(|e| (*m, e))) {
             for site in SITES {
                 for bits in 0..16 {
                     let bit = |n: u8| bits & (1 << n) != 0;
                     let hints = Hints { read_only: bit(0), destructive: bit(1) };
-                    all.push(Facts { grant, hints, effect, site, body: bit(2), sdk: bit(3) });
+                    let (body, sdk) = (bit(2), bit(3));
+                    all.push(Facts { grant, hints, method, effect, site, body, sdk });
                 }
             }
         }
@@ -37,18 +38,23 @@ fn what_holds_for_every_request() {
         if facts.grant == GrantKind::Preview && !read {
             assert!(refused || decision == Decision::Preview, "{facts:?} {rule}");
         }
-        if facts.grant == GrantKind::ReadOnly || facts.hints.read_only {
+        if facts.grant == GrantKind::ReadOnly {
             assert!(refused || read, "{facts:?} {rule}");
         }
-        if facts.effect == Effect::Destroy && (!facts.hints.destructive || facts.sdk) {
+        if facts.hints.read_only {
+            assert!(refused || facts.method == Effect::Read, "{facts:?} {rule}");
+        }
+        if facts.method == Effect::Destroy && (!facts.hints.destructive || facts.sdk) {
             assert!(refused, "{facts:?} {rule}");
         }
-        if facts.site == SiteMatch::Outside || (read && facts.body) {
+        if facts.site == SiteMatch::Outside || (facts.method == Effect::Read && facts.body) {
             assert!(refused, "{facts:?} {rule}");
         }
         if decision == (Decision::NeedsPermit { standing_counts: true }) {
             let standing = matches!(facts.grant, GrantKind::Ask | GrantKind::Write);
             assert!(standing && facts.site == SiteMatch::Recorded, "{facts:?} {rule}");
+            let unseen = facts.effect == Effect::Destroy && facts.method != Effect::Destroy;
+            assert!(!unseen, "{facts:?} {rule}");
         }
     }
 }
@@ -58,25 +64,32 @@ fn each_row_has_a_request_that_meets_it() {
     let usual = Facts {
         grant: GrantKind::Ask,
         hints: Hints { read_only: false, destructive: true },
+        method: Effect::Write,
         effect: Effect::Write,
         site: SiteMatch::Recorded,
         body: false,
         sdk: false,
     };
+    let reading = Facts { method: Effect::Read, effect: Effect::Read, ..usual };
+    let deleting = Facts { method: Effect::Destroy, effect: Effect::Destroy, ..usual };
     let reads = Hints { read_only: true, destructive: false };
     let writes = Hints { read_only: false, destructive: false };
     for (facts, expected) in [
         (Facts { hints: reads, ..usual }, "read_only_hint"),
-        (Facts { hints: reads, effect: Effect::Read, sdk: true, ..usual }, "sdk_is_a_write"),
-        (Facts { effect: Effect::Destroy, sdk: true, ..usual }, "sdk_never_destroys"),
-        (Facts { effect: Effect::Destroy, hints: writes, ..usual }, "destructive_hint"),
-        (Facts { effect: Effect::Read, body: true, ..usual }, "read_without_body"),
+        (Facts { hints: reads, sdk: true, ..reading }, "sdk_is_a_write"),
+        (Facts { sdk: true, ..deleting }, "sdk_never_destroys"),
+        (Facts { hints: writes, ..deleting }, "destructive_hint"),
+        (Facts { body: true, ..reading }, "read_without_body"),
         (Facts { site: SiteMatch::Outside, ..usual }, "recorded_sites"),
-        (Facts { effect: Effect::Read, ..usual }, "reads_go"),
+        (reading, "reads_go"),
+        (Facts { effect: Effect::Read, ..usual }, "queries_go"),
         (Facts { grant: GrantKind::ReadOnly, ..usual }, "read_only_grant"),
         (Facts { grant: GrantKind::Preview, ..usual }, "dry_run_shows"),
         (Facts { grant: GrantKind::AskEach, ..usual }, "each_asks"),
+        (Facts { hints: reads, method: Effect::Read, ..usual }, "recorded_site_needs_permit"),
+        (Facts { hints: writes, effect: Effect::Destroy, ..usual }, "raised_to_destroy_asks"),
         (usual, "recorded_site_needs_permit"),
+        (deleting, "recorded_site_needs_permit"),
         (Facts { site: SiteMatch::Open, ..usual }, "open_site_needs_permit"),
     ] {
         assert_eq!(decide(&facts).1, expected, "{facts:?}");

@@ -11,9 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
-/// Shortest secret looked for; a shorter one would redact innocent text. The
-/// console warns when such a one is entered.
-const SHORTEST: usize = 8;
+/// Shortest secret looked for; a shorter one would redact innocent text. Whoever
+/// enters such a one is warned.
+pub(crate) const SHORTEST: usize = 8;
 
 /// The forms of some secrets and what replaces them.
 #[derive(Clone)]

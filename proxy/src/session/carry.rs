@@ -4,6 +4,7 @@
 //! is `outcome_unknown`, so that nobody is told to try again.
 
 use super::Inner;
+use super::follow;
 use super::send::{Clearance, Draft, closed, unrecorded};
 use super::trail::Trail;
 use crate::credential::{Credential, Placement};
@@ -12,8 +13,10 @@ use crate::scrub::{Coding, Decoder, Stream};
 use crate::upstream::{Incomplete, Outgoing, body_refusal};
 use crate::{AuditKind, Body, Connection, ConnectionStatus, Effect, Refusal, Reply, headers};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -30,12 +33,21 @@ pub(super) struct Parcel {
     pub(super) slot: OwnedSemaphorePermit,
 }
 
-type Head = oneshot::Sender<Result<Reply, Refusal>>;
+pub(super) type Head = oneshot::Sender<Result<Reply, Refusal>>;
 
-/// Takes a request to its end. Runs in a task the proxy owns.
-pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
-    let placement = match prepare(&parcel).await {
-        Ok(placement) => placement,
+/// Takes a request to its end, a panic on the way included: the asker is told,
+/// and the outcome is written down. Runs in a task the proxy owns.
+pub(super) async fn guarded(parcel: Parcel, head: Head) {
+    let (mut trail, effect) = (parcel.trail.clone(), parcel.draft.held.effect);
+    if AssertUnwindSafe(carry(parcel, head)).catch_unwind().await.is_err() {
+        trail.decision = "forward";
+        outcome(&mut trail, effect, Some(&broken(effect)));
+    }
+}
+
+async fn carry(mut parcel: Parcel, mut head: Head) {
+    let (place, placement) = match prepare(&parcel).await {
+        Ok(prepared) => prepared,
         Err(refusal) => {
             parcel.trail.refused(&refusal).await;
             let _ = head.send(Err(refusal));
@@ -89,7 +101,7 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
             Piece::Failed(refusal)
         }
     };
-    drop(slot);
+    drop((slot, place));
     // A reader that never comes must not keep this task: it sees the cut.
     tokio::select! {
         () = inner.stop.cancelled() => {}
@@ -98,10 +110,13 @@ pub(super) async fn carry(mut parcel: Parcel, mut head: Head) {
     }
 }
 
-/// The last checks, and the credential for exactly this request.
-async fn prepare(parcel: &Parcel) -> Result<Placement, Refusal> {
+/// A place among the connection's requests, the last checks, and the credential
+/// for exactly this request.
+async fn prepare(parcel: &Parcel) -> Result<(OwnedSemaphorePermit, Placement), Refusal> {
+    let patience = parcel.inner.shared.parts.limits.exchange;
+    let place = parcel.inner.line.gauge.slot(patience).await?;
     check_before_wire(parcel).await?;
-    parcel.credential.place(&parcel.draft.held)
+    Ok((place, parcel.credential.place(&parcel.draft.held)?))
 }
 
 /// What is checked last before bytes go.
@@ -162,13 +177,16 @@ async fn exchange(
             let gone = Refusal::RunClosed("the request was given up".into());
             Err(after_sending(effect, gone, None))
         }
-        () = deadline => Err(after_sending(effect, late(), None)),
+        () = &mut *deadline => {
+            Err(after_sending(effect, late(&parcel.draft.target.authority), None))
+        }
         // Says itself whether a write may have gone.
         answer = sending => answer,
     };
     parcel.trail.vendor_us = parcel.trail.ticks().saturating_sub(since);
     let reply = answer?;
     parcel.trail.status = Some(reply.status.as_u16());
+    let reply = follow::follow(parcel, placement, reply, deadline, head).await?;
     open(parcel, placement, reply)
         .map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
 }
@@ -183,6 +201,7 @@ async fn upstream(parcel: &Parcel, placement: &Placement) -> Result<Incomplete, 
     let outgoing = Outgoing {
         method: &held.method,
         effect: held.effect,
+        again: held.effect == Effect::Read && matches!(held.method.as_str(), "GET" | "HEAD"),
         authority: &held.authority,
         path_and_query: &placement.target,
         headers,
@@ -249,6 +268,10 @@ struct Pump<'a> {
 }
 
 impl Pump<'_> {
+    fn late(&self) -> Refusal {
+        late(self.trail.host())
+    }
+
     async fn run(
         &mut self,
         mut incoming: Incoming,
@@ -260,11 +283,11 @@ impl Pump<'_> {
             let frame = tokio::select! {
                 biased;
                 () = self.inner.stop.cancelled() => return Err(Cut::NotRead),
-                () = &mut *deadline => return Err(late().into()),
+                () = &mut *deadline => return Err(self.late().into()),
                 frame = tokio::time::timeout(idle, incoming.frame()) => frame,
             };
             self.trail.vendor_us += self.trail.ticks().saturating_sub(since);
-            let Some(frame) = frame.map_err(|_| late())? else {
+            let Some(frame) = frame.map_err(|_| self.late())? else {
                 let rest = self.decoder.finish()?;
                 let mut last = self.stream.push(rest).to_vec();
                 last.extend_from_slice(&self.stream.finish());
@@ -288,7 +311,7 @@ impl Pump<'_> {
         let given = tokio::select! {
             biased;
             () = self.inner.stop.cancelled() => Err(Cut::NotRead),
-            () = &mut *deadline => Err(late().into()),
+            () = &mut *deadline => Err(self.late().into()),
             given = self.feed.send(Piece::Data(bytes)) => given.map_err(|_| Cut::NotRead),
         };
         self.trail.reader_us += self.trail.ticks().saturating_sub(since);
@@ -296,8 +319,15 @@ impl Pump<'_> {
     }
 }
 
-fn late() -> Refusal {
-    Refusal::UpstreamTimeout("the vendor did not finish in time".into())
+/// The deadline of the whole exchange.
+pub(super) fn late(host: &str) -> Refusal {
+    Refusal::UpstreamTimeout(format!("{host} did not finish in time"))
+}
+
+/// What a request is told whose task ended in a panic.
+pub(super) fn broken(effect: Effect) -> Refusal {
+    let failed = Refusal::ProxyFailed("the proxy failed while it carried the request".into());
+    after_sending(effect, failed, None)
 }
 
 /// What a failure is once bytes may have gone: for a write the agent must look

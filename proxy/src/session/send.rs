@@ -12,6 +12,8 @@ use crate::{
     StoreFault, credential, effect, headers,
 };
 use bytes::Bytes;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -44,7 +46,11 @@ pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result
         Err(_) => Redactor::none(),
     };
     let mut trail = Trail::begin(inner, redactor, &request.method, &request.target);
-    let prepared = prepare(inner, &mut trail, request).await;
+    // A panic is this request's and nobody else's.
+    let prepared = AssertUnwindSafe(prepare(inner, &mut trail, request)).catch_unwind().await;
+    let prepared = prepared.unwrap_or_else(|_| {
+        Err(Refusal::ProxyFailed("the proxy failed on this request; nothing was sent".into()))
+    });
     let (draft, slot, way) = match prepared {
         Ok(prepared) => prepared,
         Err(refusal) => {
@@ -64,11 +70,12 @@ pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result
             };
             // A task of its own: whoever waits may go away, the outcome must
             // be written down all the same.
+            let effect = draft.held.effect;
             let (head, reply) = oneshot::channel();
             let parcel =
                 carry::Parcel { inner: inner.clone(), trail, draft, clearance, credential, slot };
-            inner.shared.tasks.tracker.spawn(carry::carry(parcel, head));
-            reply.await.unwrap_or_else(|_| Err(closed()))
+            inner.shared.tasks.tracker.spawn(carry::guarded(parcel, head));
+            reply.await.unwrap_or_else(|_| Err(carry::broken(effect)))
         }
     }
 }
@@ -91,6 +98,9 @@ async fn prepare(
         slot = inner.budget.slot() => slot?,
     };
     let (draft, decision) = judge(inner, trail, request)?;
+    if matches!(decision, Decision::Forward | Decision::NeedsPermit { .. }) {
+        inner.line.gauge.count(trail.ticks())?;
+    }
     let way = match decision {
         Decision::Refuse(refusal) => return Err(refusal),
         Decision::Forward => Way::Go(Clearance::Read),
@@ -118,8 +128,8 @@ fn judge(
     if dropped > 0 {
         trail.note("query_parameter_dropped");
     }
-    let effect = effect::effect(&method)?;
-    trail.effect = Some(effect);
+    let by_method = effect::effect(&method)?;
+    trail.effect = Some(by_method);
     if body.len() > limits.request_body_bytes {
         return Err(Refusal::BodyTooLarge(format!(
             "the body is {} bytes, at most {} are sent",
@@ -127,11 +137,17 @@ fn judge(
             limits.request_body_bytes
         )));
     }
-    let headers = headers::request_headers(&given, &spec.connection.scheme, limits)?;
+    let headers = headers::request_headers(&given, &spec.connection, limits)?;
     headers.notes.iter().for_each(|note| trail.note(note));
-    let site = match_sites(&spec.sites, spec.hints, &spec.connection, &method, effect, &target);
+    let content_type = headers.passed.iter().find(|(name, _)| name == "content-type");
+    let content_type = content_type.map(|(_, value)| value.as_str());
+    let asked = effect::Asked { method: &method, target: &target, content_type, body: &body };
+    let effect = effect::counts_as(&spec.connection.overrides, by_method, &asked);
+    trail.effect = Some(effect);
+    let site = match_sites(&spec.sites, spec.hints, &spec.connection, &method, by_method, &target);
     let grant = spec.grant.kind();
-    let facts = Facts { grant, hints: spec.hints, effect, site, body: !body.is_empty(), sdk };
+    let (hints, body_there) = (spec.hints, !body.is_empty());
+    let facts = Facts { grant, hints, method: by_method, effect, site, body: body_there, sdk };
     let (decision, rule) = decide(&facts);
     rule.clone_into(&mut trail.rule);
     let held = held(inner, effect, method, &target, headers.passed, body);

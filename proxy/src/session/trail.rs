@@ -16,6 +16,7 @@ const TEXT: usize = 512;
 const NOTES: usize = 64;
 
 /// One request, from the moment it was asked.
+#[derive(Clone)]
 pub(super) struct Trail {
     inner: Arc<Inner>,
     redactor: Redactor,
@@ -85,6 +86,11 @@ impl Trail {
         self.number
     }
 
+    /// Where the request goes.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Microseconds since some fixed moment.
     pub(super) fn ticks(&self) -> u64 {
         self.inner.shared.parts.clock.ticks_us()
@@ -131,6 +137,7 @@ impl Trail {
             Refusal::MethodExceedsHint(_)
             | Refusal::ToolDenied(_)
             | Refusal::AwaitingApproval(_)
+            | Refusal::ProxyFailed(_)
             | Refusal::ConnectionRevoked(_) => true,
             // A read that could not be recorded may be tried again.
             Refusal::AuditUnavailable(_) => self.effect.is_none_or(|e| e != Effect::Read),

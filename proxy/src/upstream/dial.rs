@@ -4,12 +4,11 @@
 //! hosts once more.
 
 use super::Network;
+use super::wire::Wire;
 use crate::resolve::guarded;
 use crate::target::authority;
 use crate::{Connection, Exception, Host, Refusal};
 use http::Uri;
-use hyper_util::client::legacy::connect::{Connected, Connection as Link};
-use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use std::net::SocketAddr;
@@ -19,7 +18,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// How long one address may take to accept before the next is tried: a third
 /// of the head deadline, so that a dead first address leaves time for others.
@@ -87,42 +85,84 @@ async fn dial(reach: &Reach, uri: &Uri) -> Result<Wire, Refusal> {
         Refusal::HostNotInConnection("the host is not one of the connection's".into())
     })?;
     let name = ServerName::try_from(host.name.clone())
-        .map_err(|_| Refusal::TlsFailed("the host's name cannot be in a certificate".into()))?;
+        .map_err(|_| Refusal::TlsFailed(format!("`{}` cannot be in a certificate", host.name)))?;
     let network = &reach.network;
     let addresses =
         guarded(&*network.resolver, host, &reach.exceptions, &network.own, &network.limits).await?;
-    let tcp = first_to_accept(&addresses, &reach.exceptions).await?;
+    let tcp = first_to_accept(&host.name, &addresses, &reach.exceptions).await?;
     match tokio::time::timeout(HANDSHAKE, reach.tls.connect(name, tcp)).await {
-        Err(_) => Err(Refusal::UpstreamTimeout("the vendor did not finish TLS in time".into())),
-        Ok(Ok(stream)) => Ok(Wire { stream: TokioIo::new(stream) }),
+        Err(_) => {
+            Err(Refusal::UpstreamTimeout(format!("{} did not finish TLS in time", host.name)))
+        }
+        Ok(Ok(stream)) => Ok(Wire::new(stream)),
         Ok(Err(error)) => {
             tracing::warn!(host = %host.name, %error, "TLS failed");
-            Err(Refusal::TlsFailed("the vendor's TLS could not be trusted or agreed".into()))
+            Err(Refusal::TlsFailed(format!("{}: {}", host.name, tls_class(&error))))
         }
+    }
+}
+
+/// Why TLS failed, as a class: the library's words may quote the peer's.
+fn tls_class(error: &std::io::Error) -> &'static str {
+    use rustls::{CertificateError as Cert, Error};
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    match inner {
+        Some(Error::InvalidCertificate(certificate)) => match certificate {
+            Cert::UnknownIssuer => "its certificate is signed by nobody this connection trusts",
+            Cert::Expired | Cert::ExpiredContext { .. } => "its certificate has expired",
+            Cert::NotValidYet | Cert::NotValidYetContext { .. } => {
+                "its certificate is not valid yet"
+            }
+            Cert::NotValidForName | Cert::NotValidForNameContext { .. } => {
+                "its certificate is for another name"
+            }
+            Cert::Revoked => "its certificate is revoked",
+            _ => "its certificate cannot be trusted",
+        },
+        Some(Error::AlertReceived(_)) => "it refused our side of TLS",
+        Some(Error::PeerIncompatible(_)) => "it offers no TLS version or cipher we use",
+        Some(Error::NoApplicationProtocol) => "it agrees on no protocol we speak",
+        Some(Error::InvalidMessage(_)) => "what it speaks is not TLS",
+        Some(_) => "TLS could not be agreed",
+        None => "it closed before TLS was agreed",
     }
 }
 
 async fn first_to_accept(
+    name: &str,
     addresses: &[SocketAddr],
     exceptions: &[Exception],
 ) -> Result<TcpStream, Refusal> {
+    let mut class = "it has no address";
     for address in addresses {
         match tokio::time::timeout(ACCEPT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
                 // Nagle would hold small requests back for an acknowledgement.
-                stream.set_nodelay(true).map_err(|_| not_reached())?;
+                stream.set_nodelay(true).map_err(|_| not_reached(name, "its socket broke"))?;
                 refuse_self(&stream, *address, exceptions)?;
                 return Ok(stream);
             }
-            Ok(Err(error)) => tracing::debug!(%address, %error, "not reached"),
-            Err(_) => tracing::debug!(%address, "not reached in time"),
+            Ok(Err(error)) => {
+                tracing::debug!(%address, %error, "not reached");
+                class = match error.kind() {
+                    std::io::ErrorKind::ConnectionRefused => "it refuses connections",
+                    std::io::ErrorKind::TimedOut => "it did not accept in time",
+                    std::io::ErrorKind::HostUnreachable
+                    | std::io::ErrorKind::NetworkUnreachable => "there is no way to it",
+                    _ => "the connection failed",
+                };
+            }
+            Err(_) => {
+                tracing::debug!(%address, "not reached in time");
+                class = "it did not accept in time";
+            }
         }
     }
-    Err(not_reached())
+    Err(not_reached(name, class))
 }
 
-fn not_reached() -> Refusal {
-    Refusal::UpstreamTimeout("the vendor could not be reached".into())
+fn not_reached(name: &str, class: &str) -> Refusal {
+    Refusal::UpstreamTimeout(format!("{name} could not be reached: {class}"))
 }
 
 /// A public address may still be this machine's own: then both ends of the
@@ -140,63 +180,4 @@ fn refuse_self(
         return Err(Refusal::SelfAddress("the host is this machine".into()));
     }
     Ok(())
-}
-
-/// A TLS stream hyper can use.
-pub(super) struct Wire {
-    stream: TokioIo<TlsStream<TcpStream>>,
-}
-
-impl Link for Wire {
-    fn connected(&self) -> Connected {
-        let (_, tls) = self.stream.inner().get_ref();
-        let connected = Connected::new();
-        if tls.alpn_protocol() == Some(b"h2") { connected.negotiated_h2() } else { connected }
-    }
-}
-
-impl hyper::rt::Read for Wire {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: hyper::rt::ReadBufCursor<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl hyper::rt::Write for Wire {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
-    }
 }

@@ -56,6 +56,7 @@ CREATE TABLE connections (
     scheme        TEXT    NOT NULL,
     exceptions    TEXT    NOT NULL,
     ca_pem        TEXT,
+    overrides     TEXT    NOT NULL,
     generation    INTEGER NOT NULL,
     status        TEXT    NOT NULL,
     created_ms    INTEGER NOT NULL,

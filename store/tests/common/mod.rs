@@ -98,6 +98,7 @@ pub fn connection(n: u32) -> Connection {
             port: 4,
         }],
         ca_pem: Some("pem".into()),
+        overrides: cambium_proxy::Overrides::default(),
         generation: 1,
         status: ConnectionStatus::Connected,
     }

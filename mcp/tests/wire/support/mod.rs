@@ -141,6 +141,7 @@ impl World {
             scheme: Scheme::None,
             exceptions: Vec::new(),
             ca_pem: None,
+            overrides: cambium_proxy::Overrides::default(),
             agents: Vec::new(),
         };
         self.engine.create_connection(&self.proof, new, None).await.unwrap();

@@ -1,0 +1,88 @@
+//! `cambium connections`: what a person sets is shown, recorded and bounded.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use support::Home;
+
+#[test]
+fn a_persons_changes_are_kept_shown_and_recorded() {
+    let home = Home::new();
+    let _server = home.set_up();
+    let add = ["connections", "add", "shop", "--host", "api.shop.example", "--rate", "60"];
+    let made = home.run_with(&add, "1234").ok();
+    assert_eq!(made["overrides"], json!({ "rate": 60 }));
+    assert!(made["warnings"][0].as_str().unwrap().contains("under 8 bytes"), "{made}");
+    let made = home.run_with(&["connections", "add", "b", "--host", "b.example"], "12345678").ok();
+    assert_eq!(made["warnings"], json!([]));
+
+    let set = home
+        .run(&[
+            "connections",
+            "set",
+            "shop",
+            "--allow-header",
+            "Sudo",
+            "--encoded-slash",
+            "on",
+            "--raise",
+            "GET /send/{}=write",
+            "--graphql",
+            "/graphql",
+            "--allow-private",
+            "10.0.0.0/8:443",
+        ])
+        .ok();
+    assert_eq!(set["generation"], 2);
+    let shown = home.run(&["connections", "show", "shop"]).ok();
+    assert_eq!(shown, set);
+    assert_eq!(
+        shown["overrides"],
+        json!({
+            "headers": ["sudo"],
+            "encoded_slash": true,
+            "rate": 60,
+            "graphql": "/graphql",
+            "raise": [{ "method": "GET", "path": "/send/{}", "to": "write" }],
+        })
+    );
+    let after = home.run(&["connections", "set", "shop", "--raise", "none", "--rate", "0"]).ok();
+    assert_eq!((&after["generation"], &after["overrides"]["rate"]), (&json!(3), &json!(null)));
+    let rows = home.run(&["audit", "list"]).ok();
+    let changes: Vec<_> =
+        rows.as_array().unwrap().iter().filter(|row| row["event"]["kind"] == "change").collect();
+    let last = &changes.last().unwrap()["event"]["notes"];
+    assert!(last.to_string().contains("no longer: GET /send/{} counts as a write"), "{last}");
+    home.run(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn what_nobody_can_open_is_refused_with_the_value() {
+    let home = Home::new();
+    let server = home.set_up();
+    home.run_with(&["connections", "add", "shop", "--host", "api.shop.example"], "12345678").ok();
+    let port = server.url.rsplit_once(':').unwrap().1;
+    let own = format!("127.0.0.0/8:{port}");
+    for (option, value, code) in [
+        ("--allow-header", "Host", "argument_invalid"),
+        ("--allow-header", "Range", "argument_invalid"),
+        ("--follow-downloads", "*.com", "argument_invalid"),
+        ("--raise", "GET /x=read", "argument_invalid"),
+        ("--raise", "GET", "argument_invalid"),
+        ("--graphql", "graphql", "argument_invalid"),
+        ("--rate", "60001", "argument_invalid"),
+        ("--allow-private", own.as_str(), "self_address"),
+    ] {
+        let refused = home.run(&["connections", "set", "shop", option, value]);
+        assert_eq!((refused.code, refused.error().as_str()), (1, code), "{}", refused.stderr);
+        let said = refused.stderr.to_lowercase();
+        let named = value.rsplit('=').next().unwrap().split(':').next().unwrap().to_lowercase();
+        assert!(said.contains(&named), "{option} {value}: {said}");
+    }
+    assert_eq!(home.run(&["connections", "show", "shop"]).ok()["generation"], 1);
+    let mut without = home.command(&["connections", "set", "shop", "--range", "on"]);
+    without.env_remove("CAMBIUM_PASSPHRASE_FILE");
+    let refused = support::ended(without.output().unwrap());
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+}
