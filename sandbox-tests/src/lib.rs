@@ -5,5 +5,6 @@ pub mod frames;
 pub mod measure;
 pub mod memory;
 pub mod modules;
+pub mod refuse;
 pub mod rig;
 pub mod vendor;

@@ -3,8 +3,10 @@
 //! judged; run it with `cargo run --release -p cambium-sandbox-tests --bin
 //! worker`.
 
+use crate::bench::Setup;
 use crate::rig::{Rig, source};
 use cambium_engine::{RunLimits, RunReport};
+use cambium_isolate::IsolateConfig;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -19,6 +21,39 @@ pub fn print() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// One call as this user, on a kernel that may refuse a layer: `worker call
+/// [LAYER [weak]]` prints what came of it.
+pub fn call() -> ExitCode {
+    let mut arguments = std::env::args().skip(2);
+    let refused = match arguments.next() {
+        Some(layer) => crate::refuse::refuse(&layer),
+        None => Ok(()),
+    };
+    let allow_weak = arguments.next().is_some();
+    let done = refused.and_then(|()| {
+        let tokio = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+        Ok(tokio.block_on(one_call(allow_weak)))
+    });
+    let mut out = std::io::stdout();
+    let said = match &done {
+        Ok(report) => format!("{:?}", report.outcome),
+        Err(error) => format!("failed: {error}"),
+    };
+    match writeln!(out, "{said}") {
+        Ok(()) if done.is_ok() => ExitCode::SUCCESS,
+        Ok(()) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+async fn one_call(allow_weak: bool) -> RunReport {
+    let config = IsolateConfig { pool: 1, allow_weak, ..IsolateConfig::default() };
+    let rig = Rig::of(config, Setup::default()).await;
+    let module = "export default async function (ctx) { return (await ctx.fetch('/x')).status; }";
+    let report = rig.run_source(module, "{}", RunLimits::default(), rig.reads()).await;
+    rig.sandbox.shutdown().await;
+    report
 }
 
 async fn measure() -> std::io::Result<()> {

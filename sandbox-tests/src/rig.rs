@@ -44,6 +44,11 @@ impl Rig {
             show_stderr: true,
             ..IsolateConfig::default()
         };
+        Self::of(config, setup).await
+    }
+
+    /// With a sandbox of one's own.
+    pub async fn of(config: IsolateConfig, setup: Setup) -> Self {
         let sandbox = IsolateSandbox::start(config).await.expect("a sandbox");
         Self { sandbox, bench: Bench::start(setup).await }
     }

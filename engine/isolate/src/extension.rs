@@ -48,13 +48,7 @@ deno_core::extension!(
 /// where every operation works; without for a run, where only the listed ones
 /// do.
 pub(crate) fn extensions(scripts: bool) -> Vec<Extension> {
-    let blobs = deno_web::BlobStore::default_arc();
-    let channel = deno_web::InMemoryBroadcastChannel::default();
-    let mut extensions = vec![
-        deno_webidl::deno_webidl::init(),
-        deno_web::deno_web::init(blobs, None, false, channel),
-        cambium::init(),
-    ];
+    let mut extensions = whole();
     for extension in &mut extensions {
         let prefix = format!("ext:{}/", extension.name);
         let files: Vec<ExtensionFileSource> = SCRIPTS
@@ -77,4 +71,47 @@ pub(crate) fn extensions(scripts: bool) -> Vec<Extension> {
         last.middleware_fn = Some(Box::new(only_allowed));
     }
     extensions
+}
+
+/// The extensions as they come, with everything they register.
+fn whole() -> Vec<Extension> {
+    let blobs = deno_web::BlobStore::default_arc();
+    let channel = deno_web::InMemoryBroadcastChannel::default();
+    vec![
+        deno_webidl::deno_webidl::init(),
+        deno_web::deno_web::init(blobs, None, false, channel),
+        cambium::init(),
+    ]
+}
+
+/// What the extensions register beside operations, before any of it is taken
+/// out: scripts, modules, objects, middleware; sorted. A golden test names all of
+/// it, so that what a new version brings is looked at first.
+pub fn registered() -> Vec<String> {
+    let mut found = Vec::new();
+    for extension in whole() {
+        let name = extension.name;
+        let mut add = |kind: &str, what: &str| found.push(format!("{name} {kind} {what}"));
+        for (kind, files) in [
+            ("js", &extension.js_files),
+            ("esm", &extension.esm_files),
+            ("lazy_esm", &extension.lazy_loaded_esm_files),
+            ("lazy_js", &extension.lazy_loaded_js_files),
+        ] {
+            files.iter().for_each(|file| add(kind, file.specifier));
+        }
+        extension.synthetic_esm_modules.iter().for_each(|(module, _)| add("synthetic", module));
+        extension.esm_entry_point.iter().for_each(|entry| add("entry", entry));
+        extension.objects.iter().for_each(|object| add("object", object.name.0));
+        for (kind, there) in [
+            ("template_middleware", extension.global_template_middleware.is_some()),
+            ("object_middleware", extension.global_object_middleware.is_some()),
+        ] {
+            if there {
+                add(kind, "");
+            }
+        }
+    }
+    found.sort();
+    found
 }

@@ -25,6 +25,7 @@ mod snapshot;
 
 pub use allow::{ALLOWED_OPS, op_names};
 pub use error::IsolateError;
+pub use extension::registered;
 pub use guest::IsolateGuest;
 pub use role::role_main;
 pub use sandbox::{IsolateConfig, IsolateSandbox};

@@ -79,6 +79,7 @@ impl IsolateSandbox {
             zygotes_max: config.zygotes_max,
             allow_weak: config.allow_weak,
             show_stderr: config.show_stderr,
+            ..JailConfig::default()
         })?;
         Ok(Self { jail: Arc::new(jail) })
     }

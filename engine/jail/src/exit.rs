@@ -14,6 +14,8 @@ pub enum Killed {
     Caller,
     /// The jail is shutting down.
     Shutdown,
+    /// The kernel, because its zygote ended and the pid namespace with it.
+    Zygote,
 }
 
 /// The end of a worker.
@@ -38,7 +40,7 @@ pub struct Exit {
 pub enum Verdict {
     /// It exited by itself with this code.
     Exited(i32),
-    /// The caller or a shutdown killed it.
+    /// The caller or a shutdown killed it, or its zygote ended.
     Killed,
     /// CPU time ran out.
     CpuLimit,
@@ -58,7 +60,9 @@ impl Exit {
         let near_limit = self.max_rss >= self.limits.data_bytes / 2;
         match (signal, self.killed) {
             (libc::SIGXCPU, _) | (libc::SIGKILL, Some(Killed::Cpu)) => Verdict::CpuLimit,
-            (libc::SIGKILL, Some(Killed::Caller | Killed::Shutdown)) => Verdict::Killed,
+            (libc::SIGKILL, Some(Killed::Caller | Killed::Shutdown | Killed::Zygote)) => {
+                Verdict::Killed
+            }
             // The kernel's own: RLIMIT_CPU, or memory of the whole machine.
             (libc::SIGKILL, None) if self.cpu >= self.limits.cpu => Verdict::CpuLimit,
             (libc::SIGKILL, None) => Verdict::MemoryLimit,
@@ -91,6 +95,7 @@ mod tests {
             (None, Some(9), Some(Killed::Cpu), second, 0, Verdict::CpuLimit),
             (None, Some(9), Some(Killed::Caller), second, 0, Verdict::Killed),
             (None, Some(9), Some(Killed::Shutdown), second, 0, Verdict::Killed),
+            (None, Some(9), Some(Killed::Zygote), second, 0, Verdict::Killed),
             (None, Some(9), None, limits.cpu, 0, Verdict::CpuLimit),
             (None, Some(9), None, second, 0, Verdict::MemoryLimit),
             (None, Some(libc::SIGXCPU), None, second, 0, Verdict::CpuLimit),

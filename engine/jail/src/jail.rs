@@ -7,7 +7,7 @@ use crate::error::JailError;
 use crate::keeper::Keeper;
 use crate::launch::{Launch, launcher};
 use crate::layers::LayerReport;
-use crate::limits::{SUSPECTS, WorkerLimits, ZYGOTE_RUNS};
+use crate::limits::{SUSPECTS, WorkerLimits, ZYGOTE_AGE, ZYGOTE_RUNS};
 use crate::role;
 use crate::sys;
 use crate::worker::{Origin, Worker};
@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -36,6 +37,10 @@ pub struct JailConfig {
     pub pool_limits: WorkerLimits,
     /// Zygotes alive at the same time, one an agent.
     pub zygotes_max: usize,
+    /// Runs a zygote serves before a fresh one takes over.
+    pub zygote_runs: u64,
+    /// Age at which a zygote is replaced.
+    pub zygote_age: Duration,
     /// Go on without the system-call filter.
     pub allow_weak: bool,
     /// Let jailed processes write to this process's standard error; for
@@ -52,6 +57,8 @@ impl Default for JailConfig {
             pool: 1,
             pool_limits: WorkerLimits::default(),
             zygotes_max: 16,
+            zygote_runs: ZYGOTE_RUNS,
+            zygote_age: ZYGOTE_AGE,
             allow_weak: false,
             show_stderr: false,
         }
@@ -210,7 +217,7 @@ impl Inner {
         let now = groups.uses;
         if let Some(entry) = groups.entries.get_mut(&key) {
             entry.used = now;
-            entry.rotate(start);
+            entry.rotate(self.config.zygote_runs, start);
             return entry.current.clone();
         }
         if groups.entries.len() >= self.config.zygotes_max.max(1) {
@@ -269,6 +276,12 @@ impl Inner {
             let (layer, reason) = (layer.layer.clone(), layer.detail.clone());
             return Err(JailError::Weak { layer, reason });
         }
+        if self.layers.get().is_none() {
+            for layer in layers.iter().filter(|layer| !layer.holds) {
+                let (name, reason, next) = (&layer.layer, &layer.detail, &layer.next);
+                tracing::warn!(layer = name, reason, next, "a layer of the sandbox does not hold");
+            }
+        }
         let _ = self.layers.set(layers);
         Ok(())
     }
@@ -325,14 +338,13 @@ struct Entry {
 }
 
 impl Entry {
-    fn rotate(&mut self, start: impl Fn() -> Keeper) {
+    fn rotate(&mut self, most: u64, start: impl Fn() -> Keeper) {
         let state = &self.current.state;
         if self.current.is_gone() || state.crashed.load(Ordering::Relaxed) {
             self.current = self.next.take().unwrap_or_else(start);
             return;
         }
-        let old =
-            state.old.load(Ordering::Relaxed) || state.runs.load(Ordering::Relaxed) >= ZYGOTE_RUNS;
+        let old = state.old.load(Ordering::Relaxed) || state.runs.load(Ordering::Relaxed) >= most;
         if !old {
             return;
         }

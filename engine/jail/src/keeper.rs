@@ -6,7 +6,7 @@ use crate::control::{self, ANSWER_BYTES, Hello};
 use crate::error::JailError;
 use crate::jail::{Inner, Program, closed};
 use crate::limits::{
-    BOOT_DEADLINE, EXIT_DEADLINE, FORK_DEADLINE, HELLO_MAX, TAKE_QUEUE, WorkerLimits, ZYGOTE_AGE,
+    BOOT_DEADLINE, EXIT_DEADLINE, FORK_DEADLINE, HELLO_MAX, REAP_LOOK, TAKE_QUEUE, WorkerLimits,
 };
 use crate::process::Process;
 use crate::worker::{Origin, Watch, Worker, leash};
@@ -112,13 +112,19 @@ async fn serve(
 ) {
     let defaults = maker.jail.config.pool_limits;
     let mut ready: VecDeque<Worker> = VecDeque::new();
-    let age = tokio::time::sleep(ZYGOTE_AGE);
+    let age = tokio::time::sleep(maker.jail.config.zygote_age);
     tokio::pin!(age);
     let mut closing = maker.jail.closing();
     loop {
         let request = tokio::select! {
             biased;
-            _ = maker.zygote.process.ended() => return,
+            _ = maker.zygote.process.ended() => {
+                tracing::warn!(
+                    pid = maker.zygote.process.pid(),
+                    "a zygote ended by itself; its runs end with it and a fresh one takes over"
+                );
+                return;
+            }
             () = closed(&mut closing) => return,
             request = requests.recv() => match request {
                 Some(request) => request,
@@ -137,6 +143,7 @@ async fn serve(
                 continue;
             }
         };
+        ready.retain(|worker| !worker.has_ended());
         let pooled = if request.limits == defaults { ready.pop_front() } else { None };
         let worker = match pooled {
             Some(worker) => Ok(worker),
@@ -173,6 +180,7 @@ impl Maker<'_> {
             origin: self.origin,
             crashed: self.crashed.clone(),
             alive: self.alive.clone(),
+            zygote: self.zygote.process.clone(),
         };
         let leash = leash(process, watch);
         let job = UnixStream::from_std(job).map_err(text)?;
@@ -193,7 +201,7 @@ fn pair() -> IoResult<(Pair, Pair)> {
 /// A zygote that said hello.
 #[derive(Debug)]
 struct Zygote {
-    process: Process,
+    process: Arc<Process>,
     control: AsyncFd<OwnedFd>,
 }
 
@@ -207,7 +215,7 @@ impl Zygote {
             Origin::Exec => role::LATE,
         };
         let pidfd = jail.launch(boot, program, theirs).await?;
-        let process = Process::new(pidfd).map_err(text)?;
+        let process = Arc::new(Process::new(pidfd).map_err(text)?);
         let control = sys::watch(ours).map_err(text)?;
         let zygote = Self { process, control };
         let hello = tokio::time::timeout(BOOT_DEADLINE, zygote.hello()).await;
@@ -281,8 +289,22 @@ impl Zygote {
         if tokio::time::timeout(EXIT_DEADLINE, self.process.ended()).await.is_err() {
             self.process.kill();
         }
-        if let Err(error) = self.process.reap().await {
-            tracing::error!(%error, "a zygote could not be reaped");
+        // A zygote that was killed between a fork and its answer leaves a worker
+        // that nobody knows. Each zygote leads a process group, which its workers
+        // are in; every known one is reaped by now. The zygote itself, which is
+        // not yet, keeps the group's number ours.
+        let reap = async {
+            let _ = self.process.ended().await;
+            loop {
+                match sys::reap_of_group(self.process.pid()) {
+                    Ok(true) => {}
+                    Ok(false) => tokio::time::sleep(REAP_LOOK).await,
+                    Err(_none_left) => return,
+                }
+            }
+        };
+        if tokio::time::timeout(EXIT_DEADLINE, reap).await.is_err() {
+            tracing::error!(pid = self.process.pid(), "a zygote left a process that does not end");
         }
     }
 }

@@ -40,8 +40,13 @@ pub(crate) const BOOT_DEADLINE: Duration = Duration::from_secs(20);
 pub(crate) const FORK_DEADLINE: Duration = Duration::from_secs(5);
 /// A worker must be locked and ready within this, its own boot included.
 pub(crate) const READY_DEADLINE: Duration = Duration::from_secs(20);
+/// A worker killed by nobody known waits so long for the news that its zygote,
+/// and with it its pid namespace, has ended.
+pub(crate) const ZYGOTE_NEWS: Duration = Duration::from_millis(50);
 /// A zygote whose control socket is closed must be gone within this.
 pub(crate) const EXIT_DEADLINE: Duration = Duration::from_secs(2);
+/// Pause between two looks at what a dying zygote has left.
+pub(crate) const REAP_LOOK: Duration = Duration::from_millis(5);
 /// The parent's shortest pause between two looks at a worker's CPU clock. A
 /// worker has one thread, so it cannot pass its limit by more than this.
 pub(crate) const CPU_LOOK: Duration = Duration::from_millis(10);

@@ -43,6 +43,11 @@ impl Process {
         sys::cpu_time(self.pid).unwrap_or_default()
     }
 
+    /// It has ended by now.
+    pub(crate) fn has_ended(&self) -> bool {
+        sys::has_ended(self.pidfd.get_ref().as_fd())
+    }
+
     /// Resolves when it has ended; does not reap.
     pub(crate) async fn ended(&self) -> Result<()> {
         self.pidfd.readable().await.map(|mut ready| ready.retain_ready())

@@ -129,6 +129,19 @@ pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<Option<Reaped>> {
     }))
 }
 
+/// Reaps one ended child of a process group: true when there was one, false when
+/// there are only living ones, an error when there is none at all. The group's
+/// number must be held by a member, else it may be another's by now.
+pub(crate) fn reap_of_group(group: u32) -> Result<bool> {
+    // SAFETY: plain data for which all zeroes is a value.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG;
+    // SAFETY: the pointer is to a live value of the kernel's own type.
+    check_int(unsafe { libc::waitid(libc::P_PGID, group, &mut info, flags) })?;
+    // SAFETY: waitid filled the child fields, or left si_pid 0 when none ended.
+    Ok(unsafe { info.si_pid() } != 0)
+}
+
 /// Blocks until a child has ended, and reaps it.
 pub(crate) fn wait(pidfd: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: a null siginfo and a null usage are allowed.
@@ -268,6 +281,13 @@ pub(crate) fn hung_up(fd: RawFd) -> bool {
     // SAFETY: one live pollfd; timeout 0 returns at once.
     let ready = unsafe { libc::poll(&mut poll, 1, 0) };
     ready > 0 && poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+}
+
+/// True when a process has ended, reaped or not, by its descriptor.
+pub(crate) fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live pollfd; timeout 0 returns at once.
+    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
 }
 
 /// A pair of connected control sockets that keep message boundaries.

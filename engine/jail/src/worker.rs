@@ -7,7 +7,7 @@ use crate::error::JailError;
 use crate::exit::{Exit, Killed};
 use crate::frames::{self, FrameLimits, FrameReader, FrameWriter};
 use crate::jail::{Inner, closed};
-use crate::limits::{CPU_LOOK, READY_DEADLINE, READY_PAYLOAD, WorkerLimits};
+use crate::limits::{CPU_LOOK, READY_DEADLINE, READY_PAYLOAD, WorkerLimits, ZYGOTE_NEWS};
 use crate::process::Process;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -58,6 +58,11 @@ impl Worker {
         Self { reader, writer, fetch, leash }
     }
 
+    /// It died already: in the pool, it may have.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.leash.process.has_ended()
+    }
+
     /// Waits until it is locked; from here its CPU limit counts.
     pub(crate) async fn ready(mut self) -> Result<Self, JailError> {
         let frame =
@@ -65,6 +70,11 @@ impl Worker {
                 JailError::Deadline { what: "a worker's boot", seconds: READY_DEADLINE.as_secs() }
             })??;
         match frame {
+            // It may have said so long ago and died in the pool.
+            Some(_) if self.has_ended() => {
+                let exit = self.leash.ended().await;
+                Err(JailError::Boot(format!("it ended while it waited: {:?}", exit.verdict())))
+            }
             Some(frame) if frame.kind == frames::READY && frame.payload.is_empty() => {
                 let used = u64::try_from(self.leash.process.cpu().as_nanos()).unwrap_or(0);
                 self.leash.shared.base_ns.store(used, Ordering::Relaxed);
@@ -106,13 +116,19 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn kill(&self, process: &Process, why: Killed) {
+        self.note(why);
+        process.kill();
+    }
+
+    /// The first reason stands.
+    fn note(&self, why: Killed) {
         let code = match why {
             Killed::Cpu => 1,
             Killed::Caller => 2,
             Killed::Shutdown => 3,
+            Killed::Zygote => 4,
         };
         let _ = self.killed.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
-        process.kill();
     }
 
     fn killed(&self) -> Option<Killed> {
@@ -120,6 +136,7 @@ impl Shared {
             1 => Some(Killed::Cpu),
             2 => Some(Killed::Caller),
             3 => Some(Killed::Shutdown),
+            4 => Some(Killed::Zygote),
             _ => None,
         }
     }
@@ -185,6 +202,8 @@ pub(crate) struct Watch {
     pub(crate) crashed: Arc<AtomicBool>,
     /// Dropped at the end: the zygote's keeper counts its children by it.
     pub(crate) alive: mpsc::Sender<Infallible>,
+    /// Its zygote: when that ends, the kernel ends this worker.
+    pub(crate) zygote: Arc<Process>,
 }
 
 /// Puts a process on a leash and starts its watcher.
@@ -226,14 +245,20 @@ async fn watch_worker(
         }
     }
     let exit = match process.reap().await {
-        Ok(reaped) => Exit {
-            code: reaped.code,
-            signal: reaped.signal,
-            killed: shared.killed(),
-            cpu: reaped.cpu,
-            max_rss: reaped.max_rss,
-            limits: watch.limits,
-        },
+        Ok(reaped) => {
+            let unknown = reaped.signal == Some(libc::SIGKILL) && shared.killed().is_none();
+            if unknown && tokio::time::timeout(ZYGOTE_NEWS, watch.zygote.ended()).await.is_ok() {
+                shared.note(Killed::Zygote);
+            }
+            Exit {
+                code: reaped.code,
+                signal: reaped.signal,
+                killed: shared.killed(),
+                cpu: reaped.cpu,
+                max_rss: reaped.max_rss,
+                limits: watch.limits,
+            }
+        }
         Err(error) => {
             tracing::error!(%error, pid = process.pid(), "a worker could not be reaped");
             return;

@@ -172,7 +172,10 @@ fn prepare<E: Entry>(
         "use a kernel with CONFIG_SECCOMP_FILTER",
         sys::seccomp_kill_known(),
     );
-    let filter = Filter::compile()?;
+    let filter = match applied.holds("seccomp") {
+        true => Filter::compile()?,
+        false => Filter::default(),
+    };
     let (entry, init) = match boot {
         Boot::Early => {
             let entry = E::boot(told, payload)?;

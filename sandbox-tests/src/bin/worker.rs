@@ -5,6 +5,10 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cambium_isolate::role_main(&[("check", cambium_engine::check_bytes)])
-        .unwrap_or_else(cambium_sandbox_tests::measure::print)
+    cambium_isolate::role_main(&[("check", cambium_engine::check_bytes)]).unwrap_or_else(|| {
+        match std::env::args().nth(1).as_deref() {
+            Some("call") => cambium_sandbox_tests::measure::call(),
+            _ => cambium_sandbox_tests::measure::print(),
+        }
+    })
 }

@@ -84,11 +84,11 @@ fn open_descriptors() -> Vec<String> {
     open
 }
 
-fn children() -> usize {
+pub(crate) fn children() -> usize {
     children_of(std::process::id()).len()
 }
 
-fn children_of(pid: u32) -> Vec<u32> {
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
         // A thread may end meanwhile; its children are another's then.
@@ -100,10 +100,11 @@ fn children_of(pid: u32) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn two_hundred_runs_leave_no_zombie_and_no_descriptor() {
+async fn runs_leave_no_zombie_and_no_descriptor() {
+    let runs = std::env::var("CAMBIUM_RUNS").map_or(200, |text| text.parse().unwrap());
     let before = open_descriptors();
     let jail = Jail::start(JailConfig { pool: 2, ..config(Origin::Zygote) }).unwrap();
-    for run in 0..200 {
+    for run in 0..runs {
         let mut worker = take(&jail, "version").await;
         match run % 4 {
             0 => assert!(worker.ask("getpid").await.is_ok()),
@@ -120,7 +121,7 @@ async fn two_hundred_runs_leave_no_zombie_and_no_descriptor() {
 }
 
 /// Zygotes of this process: its children that are in its own pid namespace.
-fn zygotes() -> Vec<u32> {
+pub(crate) fn zygotes() -> Vec<u32> {
     let own_namespace = |pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));

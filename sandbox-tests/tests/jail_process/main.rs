@@ -9,4 +9,6 @@ mod forgery;
 mod layers;
 mod life;
 mod oneshot;
+mod refused;
 mod support;
+mod zygote;

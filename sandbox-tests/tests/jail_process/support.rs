@@ -69,6 +69,17 @@ impl Held {
         }
     }
 
+    /// As [`Self::ask`] of a worker that may be gone already.
+    pub(crate) async fn try_ask(&mut self, job: &str) -> Result<String, Exit> {
+        match self.writer.send(JOB, job.as_bytes()).await {
+            Ok(()) => match self.hear().await {
+                Ok(Some(frame)) => Ok(String::from_utf8(frame.payload.to_vec()).unwrap()),
+                Ok(None) | Err(_) => Err(self.end().await),
+            },
+            Err(_) => Err(self.end().await),
+        }
+    }
+
     pub(crate) async fn end(&mut self) -> Exit {
         within(self.leash.ended()).await
     }

@@ -33,13 +33,20 @@ fn main() -> ExitCode {
     if let Some(code) = role_main::<Stub>(oneshots) {
         return code;
     }
+    // `refusing LAYER COMMAND`: as on a kernel without that layer.
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.peek().map(String::as_str) == Some("refusing") {
+        let layer = arguments.nth(1).unwrap();
+        cambium_sandbox_tests::refuse::refuse(&layer).unwrap();
+    }
+    let command = arguments.next();
     // What a driver asks of its binary before it starts workers.
-    if std::env::args().nth(1).as_deref() == Some("__snapshot") {
+    if command.as_deref() == Some("__snapshot") {
         print!("the payload");
         return ExitCode::SUCCESS;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if std::env::args().nth(1).as_deref() == Some("doctor") {
+    if command.as_deref() == Some("doctor") {
         for report in runtime.block_on(cambium_jail::doctor(JailConfig::default())).unwrap() {
             println!("{} {}", report.layer, report.holds);
             if !report.holds {
