@@ -164,19 +164,26 @@ impl Config {
 }
 
 fn said(error: figment::Error) -> Failure {
+    let variables = error.metadata.as_ref().is_some_and(|metadata| metadata.source.is_none());
+    let mut path = error.path.clone();
     let from = match &error.metadata {
         Some(metadata) => match &metadata.source {
             Some(source) => format!(" in {source}"),
-            None => format!(" in the {}", metadata.name),
+            // A value of the environment is known by its variable's name.
+            None if path.is_empty() => " in the variables CAMBIUM_…".to_owned(),
+            None => format!(" (CAMBIUM_{})", path.join("__").to_uppercase()),
         },
         None => String::new(),
     };
-    let mut path = error.path.clone();
     match &error.kind {
         Kind::UnknownField(name, known) => {
             if path.last() != Some(name) {
                 path.push(name.clone());
             }
+            let from = match variables {
+                true => format!(" (CAMBIUM_{})", path.join("__").to_uppercase()),
+                false => from,
+            };
             Failure::new(
                 "config_unknown_key",
                 format!("no setting is called `{}`{from}", path.join(".")),
@@ -189,16 +196,43 @@ fn said(error: figment::Error) -> Failure {
                 (false, Kind::InvalidType(actual, wanted)) => {
                     format!("`{}`{from} must be {wanted}, not {}", path.join("."), plain(actual))
                 }
-                (false, _) => format!("`{}`{from}: {kind}", path.join(".")),
-                (true, _) => format!("the configuration{from} cannot be read: {kind}"),
+                (false, _) => {
+                    format!("`{}`{from}: {}", path.join("."), one_line(&kind.to_string()))
+                }
+                // What the parser says spans lines and draws; its last line is the reason.
+                (true, _) => format!(
+                    "the configuration{from} cannot be read: {}",
+                    one_line(&kind.to_string())
+                ),
             },
             "correct it; docs/operations.md lists every setting",
         ),
     }
 }
 
+/// What was found, in the words of somebody who writes TOML.
 fn plain(actual: &Actual) -> String {
-    actual.to_string()
+    match actual {
+        Actual::Bool(value) => format!("{value}"),
+        Actual::Unsigned(value) => format!("{value}"),
+        Actual::Signed(value) => format!("{value}"),
+        Actual::Float(value) => format!("{value}"),
+        Actual::Str(value) => format!("the text \"{value}\""),
+        Actual::Seq => "a list".to_owned(),
+        Actual::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The place a parser names and the reason it ends with, without its drawing.
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let drawn = |line: &&str| line.contains('|') || line.starts_with('^');
+    match lines.rfind(|line| !drawn(line)) {
+        Some(last) => format!("{}: {last}", first.trim_end_matches(':')),
+        None => first,
+    }
 }
 
 fn in_range(name: &str, value: u64, least: u64, most: u64) -> Result<(), Failure> {

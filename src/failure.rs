@@ -94,13 +94,37 @@ impl Failure {
     }
 }
 
+/// The next step in a person's words, where the engine speaks of what only an
+/// agent has.
+pub(crate) fn for_person(code: &str, next: String) -> String {
+    let own = match code {
+        "tool_not_found" => {
+            "list the tools with `cambium tools list`, or search: `cambium tools find`"
+        }
+        "version_not_found" => "`cambium tools source VENDOR NAME` shows which is current",
+        "connection_not_found" => {
+            "list the connections with `cambium connections list`; `cambium connections add` makes one"
+        }
+        "connection_not_in_scope" => "name a connection this agent may use, or another agent",
+        "connection_revoked" => "make the connection anew with `cambium connections add`",
+        "credential_missing" => {
+            "make the connection anew with its secret on stdin: `cambium connections add`"
+        }
+        "tool_error" => "read the message; `cambium tools source VENDOR NAME` shows the code",
+        "timeout" => "raise --timeout, or ask the vendor for less",
+        "run_not_found" => "use the `run` a call answered",
+        _ => return next,
+    };
+    own.to_owned()
+}
+
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let envelope = cambium_engine::Envelope::from(&error);
         Self {
             code: error.code().to_owned(),
             message: error.to_string(),
-            next: error.next(),
+            next: for_person(error.code(), error.next()),
             retryable: error.retryable(),
             details: envelope.details.map(Box::new),
         }

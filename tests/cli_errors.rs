@@ -269,3 +269,39 @@ fn a_scheme_that_cannot_be_used_is_refused_with_its_field() {
         assert!(refused.stderr.contains(named), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn a_wrong_command_line_is_json_when_json_is_read() {
+    let home = Home::new();
+    let wrong = ended(home.bare().args(["--json", "tools", "lst"]).output().unwrap());
+    assert_eq!((wrong.code, wrong.error().as_str()), (2, "usage"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("lst"), "{}", wrong.stderr);
+    assert!(wrong.stdout.is_empty());
+    let text = ended(home.bare().args(["tools", "lst"]).output().unwrap());
+    assert_eq!(text.code, 2);
+    assert!(text.stderr.starts_with("error: "), "{}", text.stderr);
+    let help = ended(home.bare().args(["--json", "--help"]).output().unwrap());
+    assert_eq!(help.code, 0);
+}
+
+#[test]
+fn a_config_that_does_not_parse_is_one_sentence() {
+    let home = Home::new();
+    for (text, said) in [
+        ("listen = \n", "config.toml"),
+        ("wait_budget_seconds = \"long\"\n", "not the text \"long\""),
+        ("[sandbox]\npool = true\n", "`sandbox.pool`"),
+    ] {
+        home.write("config.toml", text);
+        let refused = home.run(&["tools", "list"]);
+        assert_eq!((refused.code, refused.error().as_str()), (3, "config_invalid"));
+        let error: serde_json::Value = serde_json::from_str(refused.stderr.trim()).unwrap();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(said), "{message}");
+        assert!(!message.contains(['\n', '|']), "{message}");
+    }
+    home.write("config.toml", "");
+    let wrong = home.command(&["status"]).env("CAMBIUM_SANDBOX__POOL", "many").output().unwrap();
+    let wrong = ended(wrong);
+    assert!(wrong.stderr.contains("CAMBIUM_SANDBOX__POOL"), "{}", wrong.stderr);
+}

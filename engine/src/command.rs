@@ -89,6 +89,9 @@ pub struct FindHit {
     pub destructive_hint: bool,
     /// So that run_tool needs no list refresh.
     pub input_schema: Value,
+    /// What it returns, if the module says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// It matched only some of the words.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,

@@ -61,7 +61,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The check found errors; publishing did nothing.
-    #[error("the module does not pass the check: {}", .0.iter().map(crate::Diagnostic::summary).collect::<Vec<_>>().join("; "))]
+    #[error("the module does not pass the check: {}", first_of(.0))]
     CheckFailed(Vec<crate::Diagnostic>),
     /// The token is unknown, revoked or missing.
     #[error("the agent token is not valid")]
@@ -102,6 +102,16 @@ pub enum EngineError {
     /// The checker or the sandbox could not be started.
     #[error("{0}")]
     SandboxUnavailable(String),
+}
+
+/// The first error, and how many there are; all of them are in the details.
+fn first_of(found: &[crate::Diagnostic]) -> String {
+    let mut errors = found.iter().filter(|found| found.severity == crate::Severity::Error);
+    let first = errors.next().map(crate::Diagnostic::summary).unwrap_or_default();
+    match errors.count() {
+        0 => first,
+        more => format!("{} errors, the first: {first}", more + 1),
+    }
 }
 
 impl EngineError {

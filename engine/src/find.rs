@@ -7,6 +7,7 @@
 mod words;
 
 use crate::ToolName;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,9 +22,15 @@ const DOCUMENT_WORDS_MAX: usize = 2_000;
 /// How deep a schema is read.
 const SCHEMA_DEPTH_MAX: usize = 8;
 /// What a partial hit must score, in units of a word only one tool has: by a
-/// single word, and by several. Else nothing matches.
-const FLOOR_ONE: f32 = 1.8;
-const FLOOR_SEVERAL: f32 = 1.1;
+/// single word, by several, and when the query says most of what the tool's
+/// name says it is about. Else nothing matches.
+const FLOOR_ONE: f32 = 2.7;
+const FLOOR_SEVERAL: f32 = 1.2;
+const FLOOR_ABOUT: f32 = 0.5;
+/// The share of a name's subject, by rarity, that a query must say for that.
+const ABOUT: f32 = 0.6;
+/// Values of one enumeration that are read.
+const ENUM_MAX: usize = 64;
 /// BM25's saturation of repeats.
 const K1: f32 = 2.0;
 /// BM25's length normalisation.
@@ -37,10 +44,10 @@ struct Field {
 }
 
 const VENDOR: Field = Field { weight: 0.5, usual_words: 1.0 };
-const NAME: Field = Field { weight: 4.0, usual_words: 3.0 };
-const DESCRIPTION: Field = Field { weight: 1.5, usual_words: 16.0 };
+const NAME: Field = Field { weight: 3.0, usual_words: 3.0 };
+const DESCRIPTION: Field = Field { weight: 1.2, usual_words: 16.0 };
 const PROPERTY: Field = Field { weight: 1.2, usual_words: 8.0 };
-const PROPERTY_TEXT: Field = Field { weight: 0.4, usual_words: 40.0 };
+const PROPERTY_TEXT: Field = Field { weight: 0.3, usual_words: 80.0 };
 
 /// A tool as the index reads it.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +58,7 @@ pub struct Document<'a> {
     pub title: Option<&'a str>,
     /// The agent's account.
     pub description: &'a str,
-    /// Its property names and descriptions are searched.
+    /// Its property names, descriptions and enumerated values are searched.
     pub input_schema: &'a Value,
 }
 
@@ -63,6 +70,19 @@ pub struct Found {
     /// It matched only some of the words.
     pub partial: bool,
     /// Comparable within one answer only.
+    pub score: f32,
+}
+
+/// What one word of a query gave a tool's score.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WordScore {
+    /// The word as it is compared: lower case, stemmed.
+    pub word: String,
+    /// How rare it is among the tools: 0 when every one has it.
+    pub rarity: f32,
+    /// How often the tool has it, weighted by field and field length.
+    pub count: f32,
+    /// What it added.
     pub score: f32,
 }
 
@@ -93,6 +113,8 @@ pub struct Index {
 #[derive(Debug)]
 struct Entry {
     tool: ToolName,
+    /// What its name says it is about.
+    subject: Vec<Box<str>>,
     words: Vec<Box<str>>,
 }
 
@@ -130,7 +152,9 @@ impl Index {
             kept.push(word);
         }
         self.enter_vendor(document.tool, slot);
-        self.slots[slot as usize] = Some(Entry { tool: document.tool.clone(), words: kept });
+        let subject = words::subject(document.tool.vendor(), document.tool.name());
+        let tool = document.tool.clone();
+        self.slots[slot as usize] = Some(Entry { tool, subject, words: kept });
         self.by_tool.insert(document.tool.clone(), slot);
     }
 
@@ -179,14 +203,34 @@ impl Index {
         self.rank(&query, &distinct)
     }
 
-    /// Whether a vendor's name narrows: its words are mostly of its own tools.
-    /// A vendor called `weather` among others that speak of weather does not.
+    /// What each word of the query gives one tool; words it lacks give nothing.
+    pub fn explain(&self, query: &str, tool: &ToolName) -> Vec<WordScore> {
+        let Some(slot) = self.by_tool.get(tool) else { return Vec::new() };
+        let of_slot = |asked: &Asked| -> Option<f32> {
+            let list = self.postings.get(&asked.word)?;
+            let at = list.partition_point(|(other, _)| other < slot);
+            list.get(at).filter(|(other, _)| other == slot).map(|(_, count)| *count)
+        };
+        let words = self.read(query).into_iter().map(|asked| {
+            let count = of_slot(&asked).unwrap_or(0.0);
+            WordScore {
+                rarity: asked.weight,
+                count,
+                score: asked.score(count),
+                word: asked.word.into(),
+            }
+        });
+        words.collect()
+    }
+
+    /// Whether a vendor's name narrows: its words are mostly of vendors' names. A
+    /// vendor called `weather` among others that speak of weather does not.
     fn is_distinct(&self, vendor: &Vendor) -> bool {
         let all = |word: &str| self.postings.get(word).map_or(0, Vec::len);
         let own = |word: &str| -> usize {
             self.vendors.values().filter(|v| v.has(word)).map(|v| v.tools.len()).sum()
         };
-        vendor.words.iter().all(|word| own(word) * 2 >= all(word))
+        vendor.words.iter().all(|word| own(word) * 3 >= all(word) * 2)
     }
 
     /// The query's words with what each weighs, none twice.
@@ -273,7 +317,7 @@ impl Index {
                     touched.push(*slot);
                 }
                 here.words |= 1 << at;
-                here.score += asked.weight * count * (K1 + 1.0) / (count + K1);
+                here.score += asked.score(*count);
             }
         }
         let all: u32 = u32::MAX >> (32 - query.len().clamp(1, 32));
@@ -297,6 +341,7 @@ impl Index {
                 0 => continue,
                 // The vendor was named: one word about its tools is enough.
                 _ if own => 0.0,
+                _ if self.says_what_it_is_about(entry, query) => FLOOR_ABOUT,
                 1 if here.words.count_ones() == 1 => FLOOR_ONE,
                 _ => FLOOR_SEVERAL,
             };
@@ -305,6 +350,21 @@ impl Index {
             }
         }
         (full, partial)
+    }
+
+    /// Whether the query says most of what the tool's name says it is about. A
+    /// word many tools share is weak as a word, and yet all there is to say of
+    /// `find-events`.
+    fn says_what_it_is_about(&self, entry: &Entry, query: &[Asked]) -> bool {
+        let (mut all, mut said) = (0.0, 0.0);
+        for word in &entry.subject {
+            let weight = self.rarity(self.postings.get(word).map_or(0, Vec::len));
+            all += weight;
+            if query.iter().any(|asked| asked.word == *word) {
+                said += weight;
+            }
+        }
+        said > 0.0 && said >= ABOUT * all
     }
 
     /// For each vendor that holds some of the words: which.
@@ -369,6 +429,13 @@ struct Asked {
     weight: f32,
 }
 
+impl Asked {
+    /// BM25's part of one word.
+    fn score(&self, count: f32) -> f32 {
+        self.weight * count * (K1 + 1.0) / (count + K1)
+    }
+}
+
 impl Vendor {
     fn has(&self, word: &str) -> bool {
         self.words.iter().any(|own| &**own == word)
@@ -415,10 +482,18 @@ fn read_schema(schema: &Value, depth: usize, names: &mut Vec<Box<str>>, texts: &
             if let Some(text) = property.get("description").and_then(Value::as_str) {
                 texts.extend(words::of_text(text));
             }
+            let values = property.get("enum").and_then(Value::as_array);
+            for value in values.into_iter().flatten().filter_map(Value::as_str).take(ENUM_MAX) {
+                texts.extend(words::of_text(value));
+            }
             read_schema(property, depth - 1, names, texts);
         }
     }
     if let Some(items) = schema.get("items") {
+        let values = items.get("enum").and_then(Value::as_array);
+        for value in values.into_iter().flatten().filter_map(Value::as_str).take(ENUM_MAX) {
+            texts.extend(words::of_text(value));
+        }
         read_schema(items, depth - 1, names, texts);
     }
 }

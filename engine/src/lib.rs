@@ -49,7 +49,7 @@ pub use engine::{Engine, Parts, Settings};
 pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};
 pub use error::EngineError;
 pub use event::Event;
-pub use find::{Document, Findings, Found, HITS_MAX, Index};
+pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
 pub use name::ToolName;
 pub use person::{PersonCredential, PersonProof};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};

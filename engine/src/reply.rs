@@ -18,6 +18,9 @@ const BINARY_BYTES: usize = 4 * 1024 * 1024;
 /// Console lines shown with an error or a dry run.
 const LOG_LINES: usize = 100;
 
+/// What the proxy answers a module whose request a dry run stopped.
+const STOPPED_STATUS: u16 = 202;
+
 /// A run that has ended.
 pub(crate) struct Ended<'a> {
     pub(crate) run: &'a RunId,
@@ -46,6 +49,9 @@ pub(crate) fn reply(ended: Ended<'_>) -> (Envelope, Option<Whole>) {
             let status = if ended.dry_run { Status::DryRun } else { Status::Ok };
             let mut envelope = Envelope::of(status);
             whole = returned(&mut envelope, &ended, result);
+            if ended.dry_run && last_refusal(&ended).is_some() {
+                envelope.details = details(&ended);
+            }
             envelope
         }
         Settled::ThrewInDryRun(message) => {
@@ -214,7 +220,13 @@ fn returned(envelope: &mut Envelope, ended: &Ended<'_>, result: &ToolResult) -> 
             }
         },
         ToolResult::Response { status, content_type, body } => {
-            envelope.vendor = Some(VendorStatus { status: *status });
+            // The module passed on what we answered to a stopped request.
+            let ours = ended.dry_run
+                && *status == STOPPED_STATUS
+                && ended.session.exchanges.last().is_some_and(|last| last.preview.is_some());
+            if !ours {
+                envelope.vendor = Some(VendorStatus { status: *status });
+            }
             if *status >= 400 {
                 envelope.notes.push(format!(
                     "the vendor answered {status}: it may not have done what was asked"

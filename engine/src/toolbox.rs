@@ -6,12 +6,12 @@
 use crate::canonical::{canonical, digest};
 use crate::check::normalise_schema;
 use crate::command::Caller;
-use crate::find::{Document, HITS_MAX, Index};
+use crate::find::{Document, HITS_MAX, Index, WordScore};
 use crate::port::{Pointer, Store, VersionRow};
 use crate::{
     Engine, EngineError, FindHit, FindReply, ListedTool, ToolKind, ToolName, ToolSource, Version,
 };
-use cambium_proxy::{ConnectionStatus, ContentHash, MethodPattern, PersonId, StoreFault, Vault};
+use cambium_proxy::{ContentHash, MethodPattern, PersonId, StoreFault, Vault};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -176,7 +176,7 @@ impl Engine {
         for found in findings.hits.iter().take(HITS_MAX) {
             // a row that does not hold is not shown; it was logged where it was read
             if let Ok(Some((_, loaded))) = self.toolbox.current(&found.tool).await {
-                hits.push(hit(&loaded.listed, promoted.contains(&found.tool), found.partial));
+                hits.push(hit(&loaded, promoted.contains(&found.tool), found.partial));
             }
         }
         let mut reply = FindReply {
@@ -192,12 +192,18 @@ impl Engine {
                  or publish_tool with a module of your own"
                     .into(),
             );
-            let connections = self.connections().await?;
-            let usable = |c: &cambium_proxy::Connection| c.status == ConnectionStatus::Connected;
-            reply.connections =
-                connections.into_iter().filter(usable).map(|connection| connection.slug).collect();
+            for connection in self.connections().await? {
+                if self.usable(&connection, Some(&caller.agent.id)).await.is_ok() {
+                    reply.connections.push(connection.slug);
+                }
+            }
         }
         Ok(reply)
+    }
+
+    /// What each word of a query gives a tool's score: why it is found, or not.
+    pub fn explain_find(&self, query: &str, tool: &ToolName) -> Vec<WordScore> {
+        self.toolbox.index.read().unwrap_or_else(PoisonError::into_inner).explain(query, tool)
     }
 
     /// Any version, of demoted tools and of revoked connections too.
@@ -271,7 +277,8 @@ pub(crate) fn load(version: Version) -> Loaded {
     Loaded { version, listed, javascript }
 }
 
-fn hit(listed: &ListedTool, promoted: bool, partial: bool) -> FindHit {
+fn hit(loaded: &Loaded, promoted: bool, partial: bool) -> FindHit {
+    let listed = &loaded.listed;
     FindHit {
         vendor: listed.tool.vendor().to_owned(),
         name: listed.tool.name().to_owned(),
@@ -281,6 +288,7 @@ fn hit(listed: &ListedTool, promoted: bool, partial: bool) -> FindHit {
         read_only_hint: listed.hints.read_only,
         destructive_hint: listed.hints.destructive,
         input_schema: listed.input_schema.clone(),
+        output_schema: loaded.version.output_schema.clone(),
         partial,
     }
 }

@@ -223,7 +223,7 @@ fn a_hundred_thousand_tools_answer_and_change_in_place() {
         add(&mut index, &tool(&format!("vendor{}", at % 300), &name), &text, &json!({}));
     }
     assert_eq!(index.len(), 100_000);
-    let found = index.search("list order account 43");
+    let found = index.search("list order of an account");
     assert!(found.total > 0 && found.hits.len() == 10);
     let found = index.search("vendor7 delete invoice");
     assert!(found.hits.iter().all(|hit| hit.tool.vendor() == "vendor7"));

@@ -5,15 +5,14 @@ pub(crate) const INSTRUCTIONS: &str = "\
 Cambium gives you tools that call services on a person's behalf. You never see a credential: it \
 is added to a tool's requests on their way out.
 
-Finding a tool: call find_tool before anything else, and before acquire or writing one yourself. \
+Finding a tool: call find_tool before anything else, and before you write one yourself. \
 It searches every tool of the person, also those not in your list. A tool it finds can be run at \
 once with run_tool {vendor, name, input}; you need not promote it and need not wait for your list \
 to change. promote puts a tool you use often into your list, demote takes it out; neither loses \
 anything.
 
-Making a tool: when nothing fits, call acquire if it is listed, or write a TypeScript module \
-yourself: check_tool shows what is wrong with it and what it may do, publish_tool publishes it. \
-read_tool_source shows existing modules as examples.
+Making a tool: when nothing fits, write a TypeScript module: check_tool shows what is wrong with \
+it and what it may do, publish_tool publishes it. read_tool_source shows existing modules as examples.
 
 Answers: each call of a tool answers {status, …}. `ok` carries the result. `dry_run` shows the \
 writes that would have been sent; run_tool with dryRun is always allowed and sends nothing that \

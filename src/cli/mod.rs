@@ -144,9 +144,29 @@ pub(crate) fn broken(error: &std::io::Error) -> ExitCode {
     print::end(Err(failure), false)
 }
 
+/// The command line is wrong, or asks for help: clap's text, or JSON when that
+/// is what the caller reads.
+fn misread(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if !json || !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let usage = lines.find(|line| line.starts_with("Usage:")).unwrap_or("Usage: cambium --help");
+    let failure = Failure::new("usage", message, usage.replacen("Usage:", "use it as:", 1));
+    print::complain(&failure, true);
+    ExitCode::from(2)
+}
+
 /// Parses the command line, runs the command and says how it went.
 pub(crate) async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
     let context = Context { common: cli.common };
     let done = match cli.command {
         Command::Serve(args) => args.run(&context).await,

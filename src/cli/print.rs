@@ -70,6 +70,11 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
         writeln!(stderr, "{}", json!({ "error": failure }))
     } else {
         let mut text = format!("error[{}]: {}\n", failure.code, visible(&failure.message));
+        if failure.code == "check_failed"
+            && let Some(found) = &failure.details
+        {
+            text.push_str(&super::check::diagnostics(found));
+        }
         if !failure.next.is_empty() {
             let _ = writeln!(text, "next: {}", visible(&failure.next));
         }

@@ -4,7 +4,7 @@ use super::credential::ActorArgs;
 use super::print::{field, time};
 use super::{Context, Said, visible};
 use crate::control::Request;
-use crate::failure::Failure;
+use crate::failure::{Failure, for_person};
 use cambium_engine::ToolName;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -81,12 +81,27 @@ fn told(envelope: Value) -> Said {
     for note in envelope["notes"].as_array().into_iter().flatten() {
         let _ = writeln!(text, "note: {}", visible(note.as_str().unwrap_or_default()));
     }
+    let previewed = envelope["preview"].as_array().is_some_and(|shown| !shown.is_empty());
     let failure = match envelope["status"].as_str() {
+        // A dry run that only shows that it cannot go is no success.
+        Some("dry_run") if !previewed => envelope["details"]["refused"]
+            .as_array()
+            .and_then(|refused| refused.last())
+            .map(|last| {
+                let text = |name: &str| last[name].as_str().unwrap_or_default().to_owned();
+                let (code, message, next) = (text("code"), text("message"), text("next"));
+                let message = format!("{} {} was refused: {message}", text("method"), text("path"));
+                let next = for_person(&code, next);
+                Failure::new(&code, message, next)
+            }),
         Some("error") => {
             let mut failure = Failure::new(
                 envelope["code"].as_str().unwrap_or("run_failed"),
                 envelope["message"].as_str().unwrap_or_default(),
-                envelope["next"].as_str().unwrap_or_default(),
+                for_person(
+                    envelope["code"].as_str().unwrap_or_default(),
+                    envelope["next"].as_str().unwrap_or_default().to_owned(),
+                ),
             );
             failure.retryable = envelope["retryable"] == true;
             failure.details = envelope.get("details").cloned().map(Box::new);

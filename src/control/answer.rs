@@ -6,7 +6,7 @@ use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, Live, NewAgent, NewConnection,
-    PersonCredential, PersonProof, PublishRequest, Publisher, Version,
+    PersonCredential, PersonProof, PublishRequest, Publisher, ToolName, Version,
 };
 use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
 use serde::Serialize;
@@ -63,7 +63,14 @@ impl Front {
             }
             Request::ToolFind { actor, query } => {
                 let caller = self.caller(actor).await?;
-                value(engine.find_tool(&caller, &query).await?)
+                let mut found = value(engine.find_tool(&caller, &query).await?)?;
+                for hit in found["hits"].as_array_mut().into_iter().flatten() {
+                    let name = hit["wireName"].as_str().unwrap_or_default();
+                    if let Ok(tool) = ToolName::parse(name) {
+                        hit["why"] = value(engine.explain_find(&query, &tool))?;
+                    }
+                }
+                Ok(found)
             }
             Request::ToolPromote { actor, tool } => {
                 let caller = self.caller(actor).await?;

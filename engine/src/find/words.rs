@@ -9,15 +9,56 @@ const WORD_MAX: usize = 48;
 
 /// Words that say nothing about a tool. Verbs such as get, list and find are
 /// not here: they tell one tool of a vendor from another.
+#[rustfmt::skip]
 const EMPTY: &[&str] = &[
-    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
-    "can", "could", "did", "do", "does", "for", "from", "give", "had", "has", "have", "help",
-    "how", "i", "if", "im", "in", "into", "is", "it", "its", "like", "ll", "me", "more", "my",
-    "need", "of", "on", "or", "our", "out", "please", "re", "s", "should", "so", "some", "t",
-    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to",
-    "tool", "up", "us", "use", "using", "ve", "want", "was", "we", "were", "what", "when", "where",
-    "which", "who", "why", "will", "with", "would", "you", "your",
+    "a", "about", "all", "also", "am", "an", "and", "another", "any", "are", "around", "as",
+    "at", "be", "because", "been", "before", "being", "best", "better", "both", "but", "by",
+    "came", "can", "come", "could", "did", "do", "does", "during", "each", "either", "else",
+    "enough", "even", "ever", "every", "few", "first", "following", "for", "from", "give",
+    "go", "going", "good", "got", "great", "had", "has", "have", "he", "hello", "help",
+    "her", "here", "hey", "hi", "him", "his", "how", "hows", "i", "if", "im", "important",
+    "in", "instead", "interested", "into", "is", "it", "its", "just", "keep", "kind",
+    "know", "last", "let", "lets", "like", "ll", "look", "looking", "lot", "made", "many",
+    "may", "maybe", "me", "might", "mood", "more", "most", "much", "must", "my", "need",
+    "new", "next", "no", "nor", "not", "now", "of", "off", "often", "ok", "okay", "on",
+    "one", "only", "or", "other", "others", "our", "out", "over", "own", "per", "please",
+    "possible", "quite", "rather", "re", "really", "regarding", "right", "s", "same", "say",
+    "see", "seem", "she", "should", "since", "so", "some", "somebody", "someone",
+    "something", "soon", "still", "such", "sure", "t", "take", "tell", "than", "thank",
+    "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "thing",
+    "things", "think", "this", "through", "to", "too", "tool", "try", "trying", "two",
+    "under", "until", "up", "upon", "us", "use", "using", "usually", "ve", "very", "via",
+    "wanna", "want", "was", "way", "we", "well", "went", "were", "what", "whats", "when",
+    "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "within",
+    "without", "wondering", "would", "yes", "yet", "you", "youd", "your", "yours",
 ];
+
+/// Words of a name that do not say what a tool is about: what it does to it, and
+/// how it is called.
+#[rustfmt::skip]
+const ACTS: &[&str] = &[
+    "add", "all", "any", "api", "by", "calculate", "check", "create", "current", "data",
+    "delete", "detail", "do", "edit", "execute", "fetch", "find", "for", "generate", "get",
+    "handle", "id", "info", "information", "list", "lookup", "make", "manage", "name",
+    "new", "query", "read", "remove", "retrieve", "run", "search", "send", "set", "show",
+    "start", "tool", "type", "update", "use", "view", "write",
+];
+
+/// The words of a name that say what the tool is about, none twice. Numbers,
+/// such as a version's, are not among them.
+pub(super) fn subject(vendor: &str, name: &str) -> Vec<Box<str>> {
+    let mut words: Vec<Box<str>> = tokens(vendor)
+        .chain(tokens(name))
+        .flat_map(humps)
+        .map(lower)
+        .filter(|word| !word.bytes().all(|b| b.is_ascii_digit()))
+        .filter(|word| ACTS.binary_search(&plural(word).as_ref()).is_err())
+        .map(|word| stem(&word))
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
 
 /// Every word of a tool's text, in order, repeats kept. A camel word counts
 /// both whole and in its parts, so that `GitHub` is found as `github`.
@@ -149,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_empty_words_are_sorted_for_the_search_in_them() {
-        assert!(EMPTY.is_sorted());
+        assert!(EMPTY.is_sorted() && ACTS.is_sorted());
     }
 
     #[test]
@@ -200,6 +241,16 @@ mod tests {
         assert_eq!(of("GitHub issues", &[]), ["git", "hub", "issu"]);
         assert_eq!(of("what are the orders", &[]), ["order"]);
         assert_eq!(of("what is it", &[]), ["what", "is", "it"]);
+    }
+
+    #[test]
+    fn a_name_is_about_what_is_left_without_verbs_and_numbers() {
+        let about = |vendor, name| -> Vec<String> {
+            subject(vendor, name).into_iter().map(String::from).collect()
+        };
+        assert_eq!(about("shop", "list-open-orders"), ["open", "order", "shop"]);
+        assert_eq!(about("tools", "events-3-find-events"), ["event"]);
+        assert_eq!(about("tools", "get"), Vec::<String>::new());
     }
 
     #[test]

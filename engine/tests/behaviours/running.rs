@@ -55,6 +55,27 @@ async fn b031_a_dry_run_reports_what_was_thrown_and_refused() {
 }
 
 #[tokio::test]
+async fn b031_what_we_answer_to_a_stopped_request_is_no_answer_of_the_vendor() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    let passed_on =
+        ToolResult::Response { status: 202, content_type: String::new(), body: Vec::new().into() };
+    let steps = [posts("{}"), vec![Step::End(Outcome::Ok(passed_on))]].concat();
+    house.sandbox.plays("shop__create", steps);
+    let envelope = house.dry_run(&caller, "create").await;
+    assert_eq!((envelope.status, envelope.vendor), (Status::DryRun, None));
+
+    house.publish(&caller, "list", &reads()).await;
+    let steps = [Step::Send("GET", "//evil.example", ""), Step::Return(json!(null))];
+    house.sandbox.plays("shop__list", steps);
+    let envelope = house.dry_run(&caller, "list").await;
+    assert_eq!(envelope.status, Status::DryRun);
+    let refused = &envelope.details.unwrap()["refused"][0];
+    assert!(refused["code"].as_str().unwrap().starts_with("path_"), "{refused}");
+}
+
+#[tokio::test]
 async fn b033_a_timeout_out_of_range_is_clamped_and_said() {
     let house = House::new().await;
     let (_, caller) = house.furnished().await;
