@@ -10,7 +10,7 @@ use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::typescript::TypeScript;
-use cambium_engine::{Engine, EngineError, Parts, PersonCredential, Settings};
+use cambium_engine::{Engine, EngineError, NewAgent, Parts, PersonCredential, Settings};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::HttpConfig;
 use cambium_proxy::{
@@ -162,7 +162,11 @@ impl Server {
             data_dir: data_dir.path().to_owned(),
         });
         tasks.spawn(control.serve(front, tasks.clone(), stop.clone()));
-        let router = router(&house, &url, address, &stop, &tasks);
+        let dev_token = match &config.dev_agent {
+            Some(name) => Some(dev_token(&house.engine, name).await?),
+            None => None,
+        };
+        let router = router(&house, &url, address, dev_token, &stop, &tasks);
         tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
         Ok(Self { data_dir, house, url, first_code, stop, tasks })
     }
@@ -202,6 +206,7 @@ fn router(
     house: &House,
     url: &str,
     address: SocketAddr,
+    dev_token: Option<String>,
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> axum::Router {
@@ -210,12 +215,15 @@ fn router(
         hosts.extend([address.ip().to_string(), "localhost".to_owned()]);
     }
     let origins = vec![url.to_owned(), format!("http://localhost:{}", address.port())];
-    let console = cambium_console::Settings {
-        hosts: hosts.clone(),
-        origins: origins.clone(),
-        notices: notices(&house.checker),
-    };
-    let config = HttpConfig { hosts, origins, cancel: stop.clone(), tasks: tasks.clone() };
+    let mut notices = notices(&house.checker);
+    if dev_token.is_some() {
+        notices
+            .push("Requests without a token act as an agent (--dev-agent): for tests only.".into());
+    }
+    let console =
+        cambium_console::Settings { hosts: hosts.clone(), origins: origins.clone(), notices };
+    let config =
+        HttpConfig { hosts, origins, dev_token, cancel: stop.clone(), tasks: tasks.clone() };
     cambium_mcp::http_service(house.engine.clone(), config)
         .merge(cambium_console::router(house.engine.clone(), console))
 }
@@ -252,6 +260,22 @@ async fn first_code(engine: &Engine, data_dir: &DataDir) -> Result<Option<String
     let code = engine.issue_code().await?;
     data_dir.write_code(&code)?;
     Ok(Some(code))
+}
+
+/// A token for requests that carry none. Whoever starts the server could read
+/// its first code, too; the listener takes loopback addresses only.
+async fn dev_token(engine: &Engine, name: &str) -> Result<String, Failure> {
+    tracing::warn!(agent = name, "requests without a token act as this agent");
+    let code = engine.issue_code().await?;
+    let proof = engine.prove_person(PersonCredential::Code(code)).await?;
+    match engine.agent(name).await {
+        Ok(agent) => Ok(engine.rotate_token(&proof, &agent.id).await?),
+        Err(EngineError::AgentNotFound(_)) => {
+            let new = NewAgent { name: name.to_owned(), cap: 20, idle_days: 21 };
+            Ok(engine.create_agent(&proof, new).await?.1)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Sets the passphrase on a directory no server runs on. `choose` is asked only

@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) sandbox: Sandbox,
     /// What is logged, and how.
     pub(crate) log: Log,
+    /// Requests without a token act as this agent; only the command line says so.
+    pub(crate) dev_agent: Option<String>,
 }
 
 /// Switches of the sandbox.
@@ -70,6 +72,8 @@ pub(crate) struct Overrides {
     pub(crate) data_dir: Option<PathBuf>,
     /// `--listen`.
     pub(crate) listen: Option<String>,
+    /// `--dev-agent`.
+    pub(crate) dev_agent: Option<String>,
     /// `--no-zygote`.
     pub(crate) no_zygote: bool,
     /// `--allow-weak-sandbox`.
@@ -137,6 +141,7 @@ impl Config {
                 filter: raw.log.filter.unwrap_or_else(|| "warn,cambium=info".into()),
                 json: raw.log.json.unwrap_or(false),
             },
+            dev_agent: overrides.dev_agent.clone(),
         })
     }
 

@@ -133,7 +133,7 @@ impl House {
             detached: false,
             timeout_seconds: None,
         };
-        let live = Live { cancel: CancellationToken::new() };
+        let live = Live::new(CancellationToken::new());
         let envelope = self.engine.call(&self.caller, request, live).await;
         assert_eq!(envelope.status, Status::Ok, "{:?} {:?}", envelope.code, envelope.message);
         envelope
@@ -146,6 +146,7 @@ impl House {
         let config = HttpConfig {
             hosts: vec![address.to_string()],
             origins: Vec::new(),
+            dev_token: None,
             cancel: cancel.clone(),
             tasks: TaskTracker::new(),
         };

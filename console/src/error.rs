@@ -84,6 +84,7 @@ impl From<EngineError> for Problem {
             | EngineError::InputInvalid(_)
             | EngineError::ArgumentInvalid { .. }
             | EngineError::CheckFailed(_)
+            | EngineError::DryRunFailed(_)
             | EngineError::OutOfRange { .. } => StatusCode::BAD_REQUEST,
             EngineError::Busy => StatusCode::TOO_MANY_REQUESTS,
             EngineError::RunFailed { .. }

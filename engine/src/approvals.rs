@@ -4,11 +4,12 @@
 //! waiting itself is in `desk.rs` and `waiting.rs`.
 
 use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
+use crate::diff;
 use crate::port::{AskReason, AskRow, AskState, Store};
 use crate::waiting::{Verdict, Waiting};
-use crate::{AskView, DecideRequest, Engine, EngineError, Event, PersonProof, ToolName};
+use crate::{AskView, DecideRequest, Engine, EngineError, Event, InBand, PersonProof, ToolName};
 use cambium_proxy::{
-    AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, PersonId, StoreFault, Vault,
+    AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, Effect, PersonId, StoreFault, Vault,
     request_digest,
 };
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +23,7 @@ const ASKS_AN_HOUR: usize = 60;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Longest body, bytes, that a terminal shows whole and that *from now on* can
 /// be given for.
-const SHOWN_BYTES: usize = 4 * 1024;
+pub(crate) const SHOWN_BYTES: usize = 4 * 1024;
 /// Places a decision can be given in.
 const CHANNELS: [&str; 2] = ["console", "cli"];
 
@@ -217,6 +218,20 @@ impl Approvals {
     }
 }
 
+/// On whose word an ask is decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Deciding<'a> {
+    /// A person showed who they are.
+    Person(&'a PersonProof),
+    /// A harness passed the person's word on, which they had switched on.
+    InBand {
+        /// The request that was shown.
+        shown: ContentHash,
+        /// What they switched on.
+        setting: InBand,
+    },
+}
+
 impl Engine {
     /// Open ones first, then the newest settled, at most 200.
     pub async fn asks(&self) -> Result<Vec<AskView>, EngineError> {
@@ -226,6 +241,11 @@ impl Engine {
             views.push(self.view(as_held(row)?).await?);
         }
         Ok(views)
+    }
+
+    /// Where a person answers an ask.
+    pub fn ask_link(&self, ask: &AskId) -> String {
+        format!("{}/asks/{ask}", self.parts.settings.console_url.trim_end_matches('/'))
     }
 
     /// One ask.
@@ -243,6 +263,15 @@ impl Engine {
         if !CHANNELS.contains(&request.channel.as_str()) {
             return Err(argument("channel", "must be `console` or `cli`"));
         }
+        self.decide_as(Deciding::Person(proof), request).await
+    }
+
+    /// The one way an ask is decided, whoever passes the person's word on.
+    pub(crate) async fn decide_as(
+        &self,
+        who: Deciding<'_>,
+        request: DecideRequest,
+    ) -> Result<AskView, EngineError> {
         let _deciding = self.approvals.deciding().await;
         let mut row = self.ask_row(&request.ask).await?;
         if row.state == AskState::Open && row.expires_ms <= self.now() {
@@ -259,6 +288,17 @@ impl Engine {
                 settled => already(settled),
             });
         };
+        if let Deciding::InBand { shown, .. } = who
+            && shown != row.digest
+        {
+            return Err(argument("answer", "was given for another request"));
+        }
+        if request.answer == Answer::Standing && self.every_time(&row.agent, &row.tool).await? {
+            return Err(argument(
+                "answer",
+                "from now on cannot be given: this tool asks every time; allow it once instead",
+            ));
+        }
         if request.answer == Answer::Standing && !can_stand(&self.sites_of(&row).await?) {
             return Err(argument(
                 "answer",
@@ -281,7 +321,13 @@ impl Engine {
                 return Err(argument("channel", reason));
             }
         }
-        if needs_fresh(request.answer, row.effect) && !proof.is_fresh() {
+        let may = match who {
+            Deciding::Person(proof) => proof.is_fresh() || !needs_fresh(request.answer, row.effect),
+            Deciding::InBand { setting, .. } => {
+                row.effect != Effect::Destroy || setting == InBand::StandingAndDestructive
+            }
+        };
+        if !may {
             return Err(EngineError::PersonRequired);
         }
         if !self.approvals.settle(&row, to, &request).await? {
@@ -324,12 +370,36 @@ impl Engine {
             .unwrap_or_default())
     }
 
+    /// The difference to the version a person last answered for.
+    async fn changed_since_answered(&self, row: &AskRow) -> Result<Option<String>, EngineError> {
+        let last = self.parts.store.newest_decision(&row.agent, &row.tool).await?;
+        let Some(last) = last.filter(|last| last.version != row.version) else { return Ok(None) };
+        let Some(new) = self.toolbox.version(&row.tool, row.number).await? else { return Ok(None) };
+        for number in (1..row.number).rev() {
+            if let Some(old) = self.toolbox.version(&row.tool, number).await?
+                && old.version.hash == last.version
+            {
+                return Ok(Some(diff::unified(
+                    (&format!("version {number}"), &old.version.source),
+                    (&format!("version {}", row.number), &new.version.source),
+                )));
+            }
+        }
+        Ok(None)
+    }
+
     async fn view(&self, row: AskRow) -> Result<AskView, EngineError> {
         let agent = self.agent_by_id(&row.agent).await?;
         let connection = self.connection(row.connection.as_str()).await?;
         let loaded = self.toolbox.version(&row.tool, row.number).await?;
         let call_sites = self.sites_of(&row).await?;
+        let every_time = self.every_time(&row.agent, &row.tool).await?;
+        let diff = match row.reason {
+            AskReason::Republished => self.changed_since_answered(&row).await?,
+            AskReason::FirstCall | AskReason::ConnectionChanged | AskReason::NotStanding => None,
+        };
         Ok(AskView {
+            diff,
             state: row.state.as_str().to_owned(),
             agent_name: agent.name,
             tool: row.tool.to_string(),
@@ -341,7 +411,7 @@ impl Engine {
             connection_slug: connection.slug,
             body_bytes: row.body.len(),
             waiting_run: self.approvals.waiting.shown(&row.id, &row.run, row.digest),
-            can_stand: can_stand(&call_sites) && row.body.len() <= SHOWN_BYTES,
+            can_stand: can_stand(&call_sites) && row.body.len() <= SHOWN_BYTES && !every_time,
             call_sites,
             digest: row.digest.to_string(),
             body: String::from_utf8(row.body).ok(),

@@ -3,14 +3,17 @@
 //! all come through here. The run itself is a task the engine owns
 //! (`running.rs`), so that a caller who goes away never leaves a row open.
 
+use crate::canonical::{canonical, digest};
 use crate::command::Caller;
 use crate::desk::RunDesk;
 use crate::id::new_id;
-use crate::port::{RunEnd, RunRow};
+use crate::jobs::Entered;
+use crate::port::{RunEnd, RunRow, StoredResult};
 use crate::running::Running;
 use crate::toolbox::Loaded;
 use crate::{CallRequest, Engine, EngineError, Envelope, Job, Live, RunLimits, Status};
-use cambium_proxy::{Admission, Connection, Grant, RunId, SessionSpec};
+use cambium_proxy::{Admission, Connection, ContentHash, Grant, Refusal, RunId, SessionSpec};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,11 +30,99 @@ impl Engine {
     /// Calls a tool, promoted or not.
     pub async fn call(&self, caller: &Caller, request: CallRequest, live: Live) -> Envelope {
         let mut run = None;
-        self.spine(caller, &request, live, &mut run).await.unwrap_or_else(|error| {
-            let mut envelope = Envelope::from(&error);
-            envelope.run = run.map(|run: RunId| run.to_string());
-            envelope
-        })
+        let answered = async {
+            caller.active()?;
+            let (_, loaded) = self.known(&request.tool).await?;
+            self.once(caller, loaded, &request, live, &mut run).await
+        };
+        let answered = answered.await;
+        answered_or(answered, run)
+    }
+
+    /// Dry-runs a version that is not published.
+    pub(crate) async fn try_draft(
+        &self,
+        caller: &Caller,
+        draft: Arc<Loaded>,
+        input: Value,
+        live: Live,
+    ) -> Envelope {
+        let request = CallRequest {
+            tool: draft.version.tool.clone(),
+            input,
+            dry_run: true,
+            detached: false,
+            timeout_seconds: None,
+        };
+        let mut run = None;
+        let answered = self.spine(caller, draft, &request, live, None, &mut run).await;
+        answered_or(answered, run)
+    }
+
+    /// A call with a name of the client's own runs once, however often it comes.
+    async fn once(
+        &self,
+        caller: &Caller,
+        loaded: Arc<Loaded>,
+        request: &CallRequest,
+        mut live: Live,
+        run: &mut Option<RunId>,
+    ) -> Result<Envelope, EngineError> {
+        let Some(call_id) = live.call_id.take() else {
+            return self.spine(caller, loaded, request, live, None, run).await;
+        };
+        let key = call_key(request, &call_id);
+        let agent = &caller.agent.id;
+        let place = match self.replays.enter(agent, &key) {
+            Entered::First(place) => place,
+            Entered::Again(mut answer) => {
+                let again = answer.wait_for(Option::is_some).await.ok();
+                let again = again.and_then(|envelope| envelope.as_deref().cloned());
+                // Its first call was dropped without an answer: the store knows.
+                return match again {
+                    Some(envelope) => Ok(repeated(envelope)),
+                    None => Err(EngineError::Busy),
+                };
+            }
+        };
+        if let Some(row) = self.parts.store.run_of_call(agent, &key).await?
+            && let Some(envelope) = self.ran_before(row).await?
+        {
+            return Ok(envelope);
+        }
+        let envelope = self.spine(caller, loaded, request, live, Some(key), run).await?;
+        place.answered(&envelope);
+        Ok(envelope)
+    }
+
+    /// What is told of a call this node no longer holds the answer of; `None`
+    /// when nothing was sent, so that it may run.
+    async fn ran_before(&self, row: RunRow) -> Result<Option<Envelope>, EngineError> {
+        let id = &row.id;
+        let outcome = row.outcome.as_deref().unwrap_or("lost");
+        if row.dry_run || NOT_SENT.contains(&outcome) {
+            return Ok(None);
+        }
+        if outcome != "ok" {
+            return Err(Refusal::OutcomeUnknown(format!(
+                "this call was made before as run {id}, which ended as {outcome}; whether it wrote \
+                 is not known"
+            ))
+            .into());
+        }
+        let mut envelope = Envelope::of(Status::Ok);
+        envelope.run = Some(id.to_string());
+        envelope.notes.push(match self.parts.store.result(&row.agent, id).await? {
+            Some(_) => format!("this call ran before; its result is read_file result://{id}"),
+            None => "this call ran before and was not sent again; its result is not kept".into(),
+        });
+        Ok(Some(envelope))
+    }
+
+    /// The whole text of a result that was cut, for the agent whose run it was.
+    pub async fn result(&self, caller: &Caller, run: &str) -> Result<StoredResult, EngineError> {
+        let kept = self.parts.store.result(&caller.agent.id, &RunId::new(run)).await?;
+        kept.ok_or_else(|| EngineError::RunNotFound(run.chars().take(64).collect()))
     }
 
     /// Collects a detached run; answers `running` when it is not done in time.
@@ -72,12 +163,12 @@ impl Engine {
     async fn spine(
         &self,
         caller: &Caller,
+        loaded: Arc<Loaded>,
         request: &CallRequest,
         live: Live,
+        call_key: Option<String>,
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
-        caller.active()?;
-        let (_, loaded) = self.known(&request.tool).await?;
         let input = self
             .validators
             .check(loaded.version.hash, &loaded.listed.input_schema, &request.input)
@@ -91,7 +182,7 @@ impl Engine {
         if agent.paused {
             return Err(EngineError::AgentPaused(agent.name));
         }
-        let row = self.begin(caller, &loaded, request.dry_run, pace.detached).await?;
+        let row = self.begin(caller, &loaded, request.dry_run, pace.detached, call_key).await?;
         *run = Some(row.id.clone());
         let admitted = self.admit(caller, &loaded, request.dry_run).await;
         let (connection, grant) = match admitted {
@@ -108,6 +199,7 @@ impl Engine {
             loaded.version.tool.clone(),
             loaded.version.number,
             budget,
+            live.held.clone(),
         );
         let spec = SessionSpec {
             run: row.id.clone(),
@@ -123,6 +215,8 @@ impl Engine {
         let session = self.parts.proxy.open(spec, Arc::new(desk));
         let running = Running {
             parts: self.parts.clone(),
+            sandbox: self.parts.sandbox.clone(),
+            counts: true,
             owed: self.owed.clone(),
             guard,
             agent_name: agent.name,
@@ -137,7 +231,7 @@ impl Engine {
     }
 
     /// Runs in a task of its own and waits for it, unless it is detached.
-    async fn run(
+    pub(crate) async fn run(
         &self,
         running: Running,
         detached: bool,
@@ -172,6 +266,7 @@ impl Engine {
         loaded: &Loaded,
         dry_run: bool,
         detached: bool,
+        call_key: Option<String>,
     ) -> Result<RunRow, EngineError> {
         let begun_ms = self.now();
         let row = RunRow {
@@ -185,6 +280,7 @@ impl Engine {
             dry_run,
             detached,
             node: self.parts.node.clone(),
+            call_key,
             begun_ms,
             outcome: None,
             ended_ms: None,
@@ -202,6 +298,7 @@ impl Engine {
         let version = &loaded.version;
         let connection = self.connection(version.connection.as_str()).await?;
         self.usable(&connection, Some(&caller.agent.id)).await?;
+        let each = self.every_time(&caller.agent.id, &version.tool).await?;
         let question = Admission {
             person: &self.person,
             agent: &caller.agent.id,
@@ -210,14 +307,14 @@ impl Engine {
             connection: &connection,
             hints: version.hints,
             dry_run,
-            each: false,
+            each,
         };
         let grant = self.parts.proxy.admit(question).await?;
         Ok((connection, grant))
     }
 
     /// Ends a run that never started executing: not a use.
-    async fn end_unrun(&self, run: &RunId, error: &EngineError) {
+    pub(crate) async fn end_unrun(&self, run: &RunId, error: &EngineError) {
         let end = RunEnd {
             id: run.clone(),
             outcome: error.code().to_owned(),
@@ -226,6 +323,42 @@ impl Engine {
         };
         self.owed.record(self.parts.store.as_ref(), end).await;
     }
+}
+
+/// Outcomes of runs that let nothing go: the same call may run again.
+const NOT_SENT: [&str; 8] = [
+    "awaiting_approval",
+    "busy",
+    "connection_not_in_scope",
+    "connection_revoked",
+    "credential_missing",
+    "rate_limited",
+    "sandbox_unavailable",
+    "tool_denied",
+];
+
+fn answered_or(answered: Result<Envelope, EngineError>, run: Option<RunId>) -> Envelope {
+    answered.unwrap_or_else(|error| {
+        let mut envelope = Envelope::from(&error);
+        envelope.run = run.map(|run| run.to_string());
+        envelope
+    })
+}
+
+fn repeated(mut envelope: Envelope) -> Envelope {
+    envelope.notes.push("this is the answer to the same call, which was made before".into());
+    envelope
+}
+
+/// What makes two calls of one agent the same call.
+fn call_key(request: &CallRequest, call_id: &str) -> String {
+    let key = digest(&[
+        request.tool.to_string().as_bytes(),
+        canonical(&request.input).as_bytes(),
+        &[u8::from(request.dry_run), u8::from(request.detached)],
+        call_id.as_bytes(),
+    ]);
+    ContentHash(key).to_string()
 }
 
 /// How long a call may take and whether it is waited for.

@@ -9,6 +9,7 @@ use cambium_proxy::{
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Whoever holds a valid agent token. Only [`crate::Engine::authenticate`] makes one
@@ -48,6 +49,71 @@ pub struct CallRequest {
 pub struct Live {
     /// Cancelled when the caller goes away.
     pub cancel: CancellationToken,
+    /// Told of each ask a request of this call is held for.
+    pub held: Option<mpsc::UnboundedSender<AskId>>,
+    /// The client's own name for this call: the same name, tool and input again
+    /// is the same call, and never a second write.
+    pub call_id: Option<String>,
+}
+
+impl Live {
+    /// A caller who only waits.
+    pub fn new(cancel: CancellationToken) -> Self {
+        Self { cancel, held: None, call_id: None }
+    }
+}
+
+/// One request of `execute__<connection>`.
+#[derive(Debug, Clone)]
+pub struct ExecuteRequest {
+    /// Slug of the connection.
+    pub connection: String,
+    /// The method, any case.
+    pub method: String,
+    /// Path, and query if `query` is not given.
+    pub path: String,
+    /// Label or name of the host; `None` is the primary.
+    pub host: Option<String>,
+    /// Put behind the path, encoded.
+    pub query: Vec<(String, String)>,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body: text as it is, anything else as JSON.
+    pub body: Option<Value>,
+    /// Reads go, everything else is previewed.
+    pub dry_run: bool,
+}
+
+/// When a tool leaves an agent's set if nothing happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// The tool.
+    pub tool: ToolName,
+    /// Milliseconds UTC of the first sweep that may take it is after this.
+    pub after_ms: i64,
+    /// Why.
+    pub cause: MoveCause,
+    /// The next sweep takes it.
+    pub now: bool,
+}
+
+/// What a sweep would do to one agent's set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SweepPlan {
+    /// Which agent.
+    pub agent: AgentId,
+    /// What a person calls it.
+    pub agent_name: String,
+    /// Tools in its set.
+    pub size: usize,
+    /// Its cap.
+    pub cap: u32,
+    /// A run is in flight: the next sweep leaves it alone.
+    pub in_flight: bool,
+    /// Soonest first.
+    pub leaving: Vec<Leaving>,
 }
 
 /// The answer of `find_tool`.
@@ -266,6 +332,10 @@ pub struct AskView {
     pub description: String,
     /// Why it is asked: first call, republished, connection changed.
     pub reason: String,
+    /// What changed in the code since the version that was last answered for,
+    /// as a unified diff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
     /// Connection id.
     pub connection: ConnectionId,
     /// Connection slug.
@@ -305,6 +375,6 @@ pub struct DecideRequest {
     pub ask: AskId,
     /// Standing, once or deny.
     pub answer: Answer,
-    /// `console`, `cli`.
+    /// `console` or `cli`; what a harness passed on is recorded as `elicitation`.
     pub channel: String,
 }

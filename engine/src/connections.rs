@@ -190,8 +190,8 @@ fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError
     let wrong = |name: &str, reason: String| {
         Err(EngineError::ArgumentInvalid { name: name.to_owned(), reason })
     };
-    // both become halves of wire names
-    ToolName::new(&new.slug, "x")?;
+    // both become halves of wire names, the slug of `execute__<slug>`
+    ToolName::new(crate::execute::VENDOR, &new.slug)?;
     ToolName::new(&new.vendor, "x")?;
     if new.vendor == "execute" {
         return wrong("vendor", "`execute` is reserved; choose another".into());

@@ -8,9 +8,10 @@ use crate::approvals::Approvals;
 use crate::ask::AskEvent;
 use crate::port::{AskReason, AskRow, AskState};
 use crate::waiting::{Verdict, Waiter};
-use cambium_proxy::{BoxFuture, Desk, HeldRequest, HoldOutcome, StoreFault};
+use cambium_proxy::{AskId, BoxFuture, Desk, HeldRequest, HoldOutcome, StoreFault};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// An ask's life: a person who looks once a day sees each.
@@ -23,6 +24,8 @@ pub(crate) struct RunDesk {
     approvals: Arc<Approvals>,
     tool: ToolName,
     number: u32,
+    /// Told of each ask a request is held for.
+    told: Option<mpsc::UnboundedSender<AskId>>,
     /// What is left of the run's wait budget, over all its held requests.
     left: Mutex<Duration>,
 }
@@ -40,8 +43,9 @@ impl RunDesk {
         tool: ToolName,
         number: u32,
         wait_budget: Duration,
+        told: Option<mpsc::UnboundedSender<AskId>>,
     ) -> Self {
-        Self { approvals, tool, number, left: Mutex::new(wait_budget) }
+        Self { approvals, tool, number, told, left: Mutex::new(wait_budget) }
     }
 
     async fn held(&self, request: &HeldRequest) -> Result<HoldOutcome, StoreFault> {
@@ -59,6 +63,9 @@ impl RunDesk {
             let Some(mut place) = self.approvals.waiting.take(&ask.id, waiter) else {
                 return Ok(parked());
             };
+            if let Some(told) = &self.told {
+                let _ = told.send(ask.id.clone());
+            }
             // Decided between the look and the taking of the place: nobody
             // will wake it.
             match self.approvals.state_of(&ask.id).await? {

@@ -6,8 +6,9 @@
 use crate::approvals::Approvals;
 use crate::flight::Flights;
 use crate::id::new_id;
+use crate::in_band::Offers;
 use crate::input::Validators;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, Replays};
 use crate::owed::Owed;
 use crate::person::Attempts;
 use crate::port::{PersonRow, Store};
@@ -67,6 +68,8 @@ pub struct Engine {
     pub(crate) flights: Arc<Flights>,
     pub(crate) jobs: Jobs,
     pub(crate) owed: Arc<Owed>,
+    pub(crate) offers: Offers,
+    pub(crate) replays: Replays,
     pub(crate) attempts: Attempts,
     /// Held by the sweep under way.
     pub(crate) sweeping: tokio::sync::Mutex<()>,
@@ -108,6 +111,8 @@ impl Engine {
             flights: Arc::default(),
             jobs: Jobs::default(),
             owed: Arc::default(),
+            offers: Offers::default(),
+            replays: Replays::default(),
             attempts: Attempts::default(),
             sweeping: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),

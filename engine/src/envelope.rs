@@ -150,6 +150,7 @@ impl From<&EngineError> for Envelope {
     fn from(error: &EngineError) -> Self {
         let details = match error {
             EngineError::InputInvalid(paths) => serde_json::to_value(paths).ok(),
+            EngineError::DryRunFailed(tried) => Some((**tried).clone()),
             EngineError::CheckFailed(diagnostics) => serde_json::to_value(diagnostics).ok(),
             _ => None,
         };

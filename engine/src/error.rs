@@ -63,6 +63,9 @@ pub enum EngineError {
     /// The check found errors; publishing did nothing.
     #[error("the module does not pass the check: {}", first_of(.0))]
     CheckFailed(Vec<crate::Diagnostic>),
+    /// The dry run before a publish failed; holds its answer.
+    #[error("the module passes the check, but its dry run failed; nothing was published")]
+    DryRunFailed(Box<serde_json::Value>),
     /// The token is unknown, revoked or missing.
     #[error("the agent token is not valid")]
     Unauthenticated,
@@ -130,6 +133,7 @@ impl EngineError {
             Self::InputInvalid(_) => "input_invalid",
             Self::ArgumentInvalid { .. } => "argument_invalid",
             Self::CheckFailed(_) => "check_failed",
+            Self::DryRunFailed(_) => "dry_run_failed",
             Self::Unauthenticated => "unauthenticated",
             Self::PersonRequired => "person_required",
             Self::Taken(_) => "taken",
@@ -163,6 +167,9 @@ impl EngineError {
             Self::InputInvalid(_) => "correct the named values and call again".into(),
             Self::ArgumentInvalid { .. } => "correct the argument and call again".into(),
             Self::CheckFailed(_) => "correct the module and check it again".into(),
+            Self::DryRunFailed(_) => {
+                "read details: correct the module or testInput, and publish again".into()
+            }
             Self::Unauthenticated => "pass the token `cambium agents create` showed".into(),
             Self::PersonRequired => "give the passphrase, or a code from `cambium code`".into(),
             Self::Taken(_) => "choose another name".into(),
@@ -198,6 +205,7 @@ impl EngineError {
             | Self::InputInvalid(_)
             | Self::ArgumentInvalid { .. }
             | Self::CheckFailed(_)
+            | Self::DryRunFailed(_)
             | Self::Unauthenticated
             | Self::PersonRequired
             | Self::Taken(_)

@@ -14,13 +14,16 @@ mod check;
 mod command;
 mod connections;
 mod desk;
+mod diff;
 mod engine;
 mod envelope;
 mod error;
 mod event;
+mod execute;
 mod find;
 mod flight;
 mod id;
+mod in_band;
 mod input;
 mod jobs;
 mod name;
@@ -33,26 +36,30 @@ mod reply;
 mod rule;
 mod run;
 mod running;
+mod switches;
 mod tool;
 mod toolbox;
 mod types;
 mod waiting;
 mod working_set;
 
+pub use cambium_proxy::{AskId as AskName, Connection};
 pub use check::{CheckReport, Checker, Diagnostic, Severity, check_bytes, check_module};
 pub use command::{
-    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, FindHit, FindReply,
-    HistoryEntry, Live, NewAgent, NewConnection, PublishRequest, Published, Publisher, ToolSource,
-    WorkingSetEntry,
+    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest, FindHit, FindReply, HistoryEntry,
+    Leaving, Live, NewAgent, NewConnection, PublishRequest, Published, Publisher, SweepPlan,
+    ToolSource, WorkingSetEntry,
 };
 pub use engine::{Engine, Parts, Settings};
 pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};
 pub use error::EngineError;
 pub use event::Event;
 pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
+pub use in_band::{InBandAnswer, Offer};
 pub use name::ToolName;
 pub use person::{PersonCredential, PersonProof};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};
 pub use run::{Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
+pub use switches::InBand;
 pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};
 pub use types::{CONTEXT_TYPES, input_types};

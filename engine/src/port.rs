@@ -12,14 +12,16 @@ mod connections;
 mod people;
 mod runs;
 mod sets;
+mod switches;
 mod tools;
 
 pub use agents::AgentStore;
 pub use asks::{AskReason, AskRow, AskState, AskStore};
 pub use connections::{ConnectionStore, Revoked};
 pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
-pub use runs::{RunEnd, RunRow, RunStore, StoredResult};
+pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
+pub use switches::{SwitchRow, SwitchStore};
 pub use tools::{Pointer, PublishRow, ToolStore, VersionRow};
 
 use cambium_proxy::{BoxFuture, StoreFault};
@@ -32,11 +34,25 @@ pub type Answering<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
 
 /// All ports at once, as the engine is handed them.
 pub trait Store:
-    PersonStore + AgentStore + ConnectionStore + ToolStore + SetStore + AskStore + RunStore
+    PersonStore
+    + AgentStore
+    + ConnectionStore
+    + ToolStore
+    + SetStore
+    + AskStore
+    + RunStore
+    + SwitchStore
 {
 }
 
 impl<T> Store for T where
-    T: PersonStore + AgentStore + ConnectionStore + ToolStore + SetStore + AskStore + RunStore
+    T: PersonStore
+        + AgentStore
+        + ConnectionStore
+        + ToolStore
+        + SetStore
+        + AskStore
+        + RunStore
+        + SwitchStore
 {
 }

@@ -8,8 +8,8 @@ use crate::command::Caller;
 use crate::port::{Pointer, PublishRow};
 use crate::toolbox::{Loaded, content_hash, load};
 use crate::{
-    CheckReport, Diagnostic, Engine, EngineError, Event, MoveCause, PublishRequest, Published,
-    Publisher, Severity, ToolKind, ToolName, Version,
+    CheckReport, Diagnostic, Engine, EngineError, Envelope, Event, Live, MoveCause, PersonProof,
+    PublishRequest, Published, Publisher, Severity, ToolKind, ToolName, Version,
 };
 use cambium_proxy::{AgentId, Answer, Connection, ConnectionStatus, ContentHash, StoreFault};
 use serde_json::Value;
@@ -58,6 +58,94 @@ impl Engine {
         request: PublishRequest,
     ) -> Result<Published, EngineError> {
         let (published_by, promote_for) = self.publishing(publisher).await?;
+        let (draft, connection) = self.drafted(&request, published_by).await?;
+        self.store_draft(&draft, &connection, promote_for.as_ref()).await
+    }
+
+    /// Dry-runs a module and publishes it when that did not fail; answers what
+    /// the dry run said.
+    pub async fn publish_tried(
+        &self,
+        caller: &Caller,
+        request: PublishRequest,
+        input: Value,
+        live: Live,
+    ) -> Result<(Published, Envelope), EngineError> {
+        let publisher = Publisher::Agent(caller.clone());
+        let (published_by, promote_for) = self.publishing(&publisher).await?;
+        let (draft, connection) = self.drafted(&request, published_by).await?;
+        let mut version = draft.version.clone();
+        version.number = self.parts.store.newest_number(&self.person, &request.tool).await? + 1;
+        let tried = self.try_draft(caller, Arc::new(load(version)), input, live).await;
+        let failed = tried.is_error() || tried.details.is_some();
+        if failed {
+            let said = serde_json::to_value(&tried).unwrap_or_default();
+            return Err(EngineError::DryRunFailed(Box::new(said)));
+        }
+        let published = self.store_draft(&draft, &connection, promote_for.as_ref()).await?;
+        Ok((published, tried))
+    }
+
+    /// Moves the pointer back to a version that is there, or forward again. For
+    /// approvals it is a publish: what was allowed for that content asks again.
+    pub async fn rollback(
+        &self,
+        _proof: &PersonProof,
+        tool: &ToolName,
+        number: u32,
+    ) -> Result<Published, EngineError> {
+        let _deciding = self.approvals.deciding().await;
+        let (pointer, current) = self.known(tool).await?;
+        let wanted = self.toolbox.version(tool, number).await?.ok_or_else(|| {
+            EngineError::VersionNotFound { tool: tool.to_string(), version: number }
+        })?;
+        let connection = self.connection(wanted.version.connection.as_str()).await?;
+        let draft = Draft { version: wanted.version.clone(), advice: Vec::new() };
+        if pointer.number == number {
+            return Ok(draft.published(&wanted.version, &connection, true, false));
+        }
+        self.usable(&connection, None).await?;
+        let hash = wanted.version.hash;
+        let pointer = self.toolbox.sign_pointer(Pointer {
+            person: self.person.clone(),
+            tool: tool.clone(),
+            sequence: pointer.sequence + 1,
+            number,
+            hash,
+            at_ms: self.now(),
+            mac: Vec::new(),
+        });
+        self.ask_again(tool, hash).await?;
+        let row = PublishRow { version: None, pointer, promote_for: None };
+        self.parts.store.publish(&row).await?;
+        self.toolbox.indexed(&wanted);
+        self.tell(&wanted, Some(&current), None).await;
+        self.approvals.supersede(&self.person, tool, hash).await;
+        Ok(draft.published(&wanted.version, &connection, false, false))
+    }
+
+    /// The difference between two versions of a tool, as a unified diff.
+    pub async fn version_diff(
+        &self,
+        tool: &ToolName,
+        from: u32,
+        to: u32,
+    ) -> Result<String, EngineError> {
+        let (old, new) = (
+            self.read_tool_source(tool, Some(from)).await?,
+            self.read_tool_source(tool, Some(to)).await?,
+        );
+        let (old_name, new_name) =
+            (format!("{tool} version {from}"), format!("{tool} version {to}"));
+        Ok(crate::diff::unified((&old_name, &old.source), (&new_name, &new.source)))
+    }
+
+    /// Checks a module and names what it would be published as.
+    async fn drafted(
+        &self,
+        request: &PublishRequest,
+        published_by: Option<AgentId>,
+    ) -> Result<(Draft, Connection), EngineError> {
         if request.tool.vendor() == "execute" {
             return Err(EngineError::NameInvalid {
                 name: request.tool.to_string(),
@@ -70,10 +158,19 @@ impl Engine {
         }
         let connection =
             self.bound(&request.tool, request.connection.as_deref(), published_by.as_ref()).await?;
-        let draft = self.draft(&request, report, &connection, published_by)?;
+        let draft = self.draft(request, report, &connection, published_by)?;
+        Ok((draft, connection))
+    }
+
+    async fn store_draft(
+        &self,
+        draft: &Draft,
+        connection: &Connection,
+        promote_for: Option<&AgentId>,
+    ) -> Result<Published, EngineError> {
         let mut tries = 0;
         loop {
-            match self.store_version(&draft, &connection, promote_for.as_ref()).await {
+            match self.store_version(draft, connection, promote_for).await {
                 Err(EngineError::Store(StoreFault::Conflict(_))) if tries < PUBLISH_TRIES => {
                     tries += 1;
                 }

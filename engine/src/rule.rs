@@ -117,6 +117,11 @@ pub fn plan(set: &[Member], limits: SetLimits, now_ms: i64, in_flight: bool) -> 
     idle.chain(over).collect()
 }
 
+/// Until when a tool may stay if it is not used: after that it is idle.
+pub(crate) fn idle_after(member: &Member, limits: SetLimits) -> i64 {
+    member.idle_clock_ms().saturating_add(limits.window_ms())
+}
+
 fn whole(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }

@@ -7,7 +7,7 @@ use crate::flight::RunGuard;
 use crate::owed::Owed;
 use crate::port::{RunEnd, RunRow, StoredResult};
 use crate::reply::{self, Ended};
-use crate::{Envelope, Job, Outcome, RunReport, StageTimes};
+use crate::{Envelope, Job, Outcome, RunReport, Sandbox, StageTimes};
 use cambium_proxy::{Connection, Session, SessionReport};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -25,6 +25,9 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 /// One run with everything it needs.
 pub(crate) struct Running {
     pub(crate) parts: Arc<Parts>,
+    pub(crate) sandbox: Arc<dyn Sandbox>,
+    /// A run of a tool is a use of it.
+    pub(crate) counts: bool,
     pub(crate) owed: Arc<Owed>,
     pub(crate) guard: RunGuard,
     /// What a person calls its agent.
@@ -46,7 +49,7 @@ impl Running {
         let paused = self.guard.stopped().is_cancelled();
         self.session.close();
         let session = settled(&self.session).await;
-        let used = !matches!(report.outcome, Outcome::Unavailable(_));
+        let used = self.counts && !matches!(report.outcome, Outcome::Unavailable(_));
         let (mut envelope, whole) = reply::reply(Ended {
             run: &self.row.id,
             report,
@@ -85,7 +88,7 @@ impl Running {
     }
 
     async fn sandboxed(&self, cancel: CancellationToken) -> RunReport {
-        let run = self.parts.sandbox.run(self.job.clone(), self.session.clone());
+        let run = self.sandbox.run(self.job.clone(), self.session.clone());
         // A panic of a sandbox is that run's, not the server's.
         let run = AssertUnwindSafe(run).catch_unwind();
         tokio::select! {

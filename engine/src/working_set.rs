@@ -3,12 +3,12 @@
 //! transaction of the store; a notice follows only what changed something.
 
 use crate::command::Caller;
-use crate::port::SetRow;
+use crate::port::{SetRow, ToolRuns};
 use crate::rule::{self, Member, SetLimits};
 use crate::toolbox::Loaded;
 use crate::{
-    Agent, Engine, EngineError, Event, HistoryEntry, ListedTool, MoveCause, ToolName,
-    WorkingSetEntry,
+    Agent, Engine, EngineError, Event, HistoryEntry, Leaving, ListedTool, MoveCause, SweepPlan,
+    ToolName, WorkingSetEntry,
 };
 use cambium_proxy::{AgentId, StoreFault};
 use std::collections::HashMap;
@@ -20,7 +20,12 @@ const HISTORY_SHOWN: u32 = 500;
 impl Engine {
     /// Exactly the promoted tools, by wire name.
     pub async fn tool_list(&self, caller: &Caller) -> Result<Vec<ListedTool>, EngineError> {
-        let set = self.parts.store.set(&caller.agent.id).await?;
+        self.listed(&caller.agent.id).await
+    }
+
+    /// The same for a person who looks at an agent's list.
+    pub async fn listed(&self, agent: &AgentId) -> Result<Vec<ListedTool>, EngineError> {
+        let set = self.parts.store.set(agent).await?;
         if set.is_empty() {
             return Ok(Vec::new());
         }
@@ -101,6 +106,50 @@ impl Engine {
             }
         }
         Ok(demoted)
+    }
+
+    /// What the next sweep would do to each set, and when each tool leaves if
+    /// nothing happens. Changes nothing.
+    pub async fn sweep_plan(&self) -> Result<Vec<SweepPlan>, EngineError> {
+        let now = self.now();
+        let mut plans = Vec::new();
+        for agent in self.agents().await? {
+            let limits = SetLimits::new(agent.cap, agent.idle_days)?;
+            let set: Vec<Member> =
+                self.parts.store.set(&agent.id).await?.into_iter().map(member).collect();
+            let in_flight = self.in_flight(&agent.id).await?;
+            let out = rule::plan(&set, limits, now, in_flight);
+            let mut leaving: Vec<Leaving> = set
+                .iter()
+                .map(|member| {
+                    let planned = out.iter().find(|demotion| demotion.tool == member.tool);
+                    Leaving {
+                        tool: member.tool.clone(),
+                        after_ms: match planned.map(|demotion| demotion.cause) {
+                            Some(MoveCause::Cap) => now,
+                            _ => rule::idle_after(member, limits),
+                        },
+                        cause: planned.map_or(MoveCause::Idle, |demotion| demotion.cause),
+                        now: planned.is_some(),
+                    }
+                })
+                .collect();
+            leaving.sort_by(|a, b| (a.after_ms, &a.tool).cmp(&(b.after_ms, &b.tool)));
+            plans.push(SweepPlan {
+                agent: agent.id,
+                agent_name: agent.name,
+                size: set.len(),
+                cap: agent.cap,
+                in_flight,
+                leaving,
+            });
+        }
+        Ok(plans)
+    }
+
+    /// What became of every tool's runs, most called first.
+    pub async fn statistics(&self) -> Result<Vec<ToolRuns>, EngineError> {
+        Ok(self.parts.store.statistics(&self.person).await?)
     }
 
     async fn sweep_agent(&self, agent: &Agent) -> Result<usize, EngineError> {

@@ -93,6 +93,22 @@ impl Arguments {
         }
     }
 
+    /// An object of texts (or plain values) that may be left out, in its order.
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<(String, String)>, EngineError> {
+        let Some(Value::Object(object)) = self.object(name)? else { return Ok(Vec::new()) };
+        let text = |(key, value): (String, Value)| match value {
+            Value::String(text) => Ok((key, text)),
+            Value::Number(_) | Value::Bool(_) => Ok((key, value.to_string())),
+            other => Err(wrong_type(&format!("{name}.{key}"), "text", &other)),
+        };
+        object.into_iter().map(text).collect()
+    }
+
+    /// Whatever was given.
+    pub(crate) fn any(&mut self, name: &str) -> Option<Value> {
+        self.values.remove(name)
+    }
+
     /// True when the caller gave it.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)

@@ -7,8 +7,8 @@ use crate::list;
 use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
-    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope, Live,
-    PublishRequest, Published, Publisher, Status, ToolName,
+    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope, ExecuteRequest,
+    Live, PublishRequest, Published, Publisher, Status, ToolName,
 };
 use rmcp::model::JsonObject;
 use serde::Serialize;
@@ -19,19 +19,50 @@ use tokio_util::sync::CancellationToken;
 /// Longest wait for a detached run, seconds; most clients give up at sixty.
 const COLLECT_SECONDS: u64 = 50;
 
-/// Carries one `tools/call` out. `gone` fires when the caller gives up.
+/// Most characters `read_file` answers at once.
+const READ_CHARS: u64 = 64_000;
+/// In front of a connection's slug: the tool that sends one request over it.
+pub(crate) const EXECUTE: &str = "execute__";
+
+/// Carries one `tools/call` out. `live` says when the caller gives up.
 pub(crate) async fn dispatch(
     engine: &Engine,
     caller: &Caller,
     name: &str,
     arguments: JsonObject,
-    gone: CancellationToken,
+    live: Live,
 ) -> Reply {
-    let answer = match MetaTool::named(name) {
-        Some(tool) => meta(engine, caller, tool, arguments, gone).await,
-        None => first_class(engine, caller, name, arguments, gone).await,
+    let answer = match (MetaTool::named(name), name.strip_prefix(EXECUTE)) {
+        (Some(tool), _) => meta(engine, caller, tool, arguments, live).await,
+        (None, Some(slug)) => execute(engine, caller, slug, arguments, live).await,
+        (None, None) => first_class(engine, caller, name, arguments, live).await,
     };
     answer.unwrap_or_else(Reply::from)
+}
+
+async fn execute(
+    engine: &Engine,
+    caller: &Caller,
+    slug: &str,
+    arguments: JsonObject,
+    live: Live,
+) -> Result<Reply, EngineError> {
+    const KNOWN: [&str; 7] = ["method", "path", "host", "query", "headers", "body", "dryRun"];
+    if !engine.executes(caller).await?.iter().any(|connection| connection.slug == slug) {
+        return Err(EngineError::ToolNotFound(echo(&format!("{EXECUTE}{slug}"))));
+    }
+    let mut arguments = Arguments::read("execute", &KNOWN, arguments)?;
+    let request = ExecuteRequest {
+        connection: slug.to_owned(),
+        method: arguments.text("method")?,
+        path: arguments.text("path")?,
+        host: arguments.optional_text("host")?,
+        query: arguments.texts("query")?,
+        headers: arguments.texts("headers")?,
+        body: arguments.any("body"),
+        dry_run: arguments.flag("dryRun")?,
+    };
+    Ok(engine.execute(caller, request, live).await.into())
 }
 
 async fn first_class(
@@ -39,7 +70,7 @@ async fn first_class(
     caller: &Caller,
     name: &str,
     arguments: JsonObject,
-    gone: CancellationToken,
+    live: Live,
 ) -> Result<Reply, EngineError> {
     let tool = ToolName::parse(name).map_err(|_| EngineError::ToolNotFound(echo(name)))?;
     let request = CallRequest {
@@ -49,7 +80,7 @@ async fn first_class(
         detached: false,
         timeout_seconds: None,
     };
-    Ok(engine.call(caller, request, Live { cancel: gone }).await.into())
+    Ok(engine.call(caller, request, live).await.into())
 }
 
 async fn meta(
@@ -57,7 +88,7 @@ async fn meta(
     caller: &Caller,
     tool: MetaTool,
     arguments: JsonObject,
-    gone: CancellationToken,
+    live: Live,
 ) -> Result<Reply, EngineError> {
     let mut arguments = Arguments::read(tool.name(), tool.arguments(), arguments)?;
     match tool {
@@ -80,13 +111,13 @@ async fn meta(
             let size = engine.demote(caller, &tool).await?;
             Ok(Reply::Value(json!({ "demoted": tool.to_string(), "workingSetSize": size })))
         }
-        MetaTool::RunTool => run_tool(engine, caller, arguments, gone).await,
+        MetaTool::RunTool => run_tool(engine, caller, arguments, live).await,
         MetaTool::WaitForProcess => {
             let process = arguments.text("process")?;
             let seconds = arguments.whole("timeoutSeconds")?.unwrap_or(COLLECT_SECONDS);
             let wait = Duration::from_secs(seconds.min(COLLECT_SECONDS));
             let collected = engine.wait_for_process(caller, &process, wait);
-            match gone.run_until_cancelled(collected).await {
+            match live.cancel.run_until_cancelled(collected).await {
                 Some(envelope) => Ok(envelope?.into()),
                 // nobody is left to read it; the run itself goes on
                 None => Ok(Envelope::of(Status::Running).into()),
@@ -100,7 +131,8 @@ async fn meta(
             }
             Ok(Reply::value(&Checked::from(engine.check_tool(&source).await?)))
         }
-        MetaTool::PublishTool => publish_tool(engine, caller, arguments, gone).await,
+        MetaTool::PublishTool => publish_tool(engine, caller, arguments, live).await,
+        MetaTool::ReadFile => read_file(engine, caller, arguments).await,
         MetaTool::ReadToolSource => {
             let tool = known_name(&mut arguments)?;
             let version = match arguments.whole("version")? {
@@ -118,7 +150,7 @@ async fn run_tool(
     engine: &Engine,
     caller: &Caller,
     mut arguments: Arguments,
-    gone: CancellationToken,
+    live: Live,
 ) -> Result<Reply, EngineError> {
     let tool = known_name(&mut arguments)?;
     let input = arguments.object("input")?.unwrap_or_else(|| json!({}));
@@ -126,37 +158,64 @@ async fn run_tool(
     let detached = arguments.flag("detached")?;
     let timeout_seconds = arguments.whole("timeoutSeconds")?;
     // a detached run outlives the request that began it; a dry run is waited
-    let cancel = match detached && !dry_run {
-        true => CancellationToken::new(),
-        false => gone,
+    let live = match detached && !dry_run {
+        true => Live { cancel: CancellationToken::new(), held: None, ..live },
+        false => live,
     };
     let request = CallRequest { tool, input, dry_run, detached, timeout_seconds };
-    Ok(engine.call(caller, request, Live { cancel }).await.into())
+    Ok(engine.call(caller, request, live).await.into())
 }
 
 async fn publish_tool(
     engine: &Engine,
     caller: &Caller,
     mut arguments: Arguments,
-    gone: CancellationToken,
+    live: Live,
 ) -> Result<Reply, EngineError> {
     // here a bad name is told which rule it broke, for it is about to be made
     let tool = ToolName::new(&arguments.text("vendor")?, &arguments.text("name")?)?;
     let connection = arguments.optional_text("connectionId")?;
     let source = source(&mut arguments)?;
     let test_input = arguments.object("testInput")?;
-    let request = PublishRequest { tool: tool.clone(), connection, source };
-    let published = engine.publish(&Publisher::Agent(caller.clone()), request).await?;
-    let test = match test_input {
-        None => None,
+    let request = PublishRequest { tool, connection, source };
+    let (published, test) = match test_input {
+        None => (engine.publish(&Publisher::Agent(caller.clone()), request).await?, None),
         Some(input) => {
-            let request =
-                CallRequest { tool, input, dry_run: true, detached: false, timeout_seconds: None };
-            let envelope = engine.call(caller, request, Live { cancel: gone }).await;
-            serde_json::to_value(envelope).ok()
+            let (published, tried) = engine.publish_tried(caller, request, input, live).await?;
+            (published, serde_json::to_value(tried).ok())
         }
     };
     Ok(Reply::value(&PublishedAndTried { published, test }))
+}
+
+async fn read_file(
+    engine: &Engine,
+    caller: &Caller,
+    mut arguments: Arguments,
+) -> Result<Reply, EngineError> {
+    let path = arguments.text("path")?;
+    let offset = arguments.whole("offset")?.unwrap_or(0);
+    let limit = arguments.whole("limit")?.unwrap_or(READ_CHARS).clamp(1, READ_CHARS);
+    let run = path.strip_prefix("result://").ok_or_else(|| {
+        invalid(
+            "path",
+            format!("must be a result:// address a cut answer named, not {}", echo(&path)),
+        )
+    })?;
+    let kept = engine.result(caller, run).await?;
+    let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+    let take = usize::try_from(limit).unwrap_or(usize::MAX);
+    let text: String = kept.text.chars().skip(skip).take(take).collect();
+    let all = kept.text.chars().count();
+    let next = skip.saturating_add(text.chars().count());
+    Ok(Reply::Value(json!({
+        "path": path,
+        "mimeType": kept.mime_type,
+        "text": text,
+        "offset": offset,
+        "characters": all,
+        "nextOffset": (next < all).then_some(next),
+    })))
 }
 
 /// The name of a tool that must exist: one that cannot is simply not found.

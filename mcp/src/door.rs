@@ -2,6 +2,7 @@
 //! request, a session only for the agent that opened it. What passes goes to
 //! the library's streamable HTTP with the caller inside the request.
 
+use crate::asking::Parking;
 use crate::handler::{Handler, Listener, Who};
 use crate::sessions::{AgentSessions, as_caller};
 use axum::Router;
@@ -13,6 +14,7 @@ use cambium_engine::{Caller, Engine, EngineError, Envelope};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -32,33 +34,50 @@ pub struct HttpConfig {
     /// Values of `Origin` that are answered: `http://127.0.0.1:7171`. A request
     /// without one comes from no browser and passes.
     pub origins: Vec<String>,
+    /// A token used for requests that carry none, so that a test runner without
+    /// credentials acts as one agent. Only for loopback, and never by default.
+    pub dev_token: Option<String>,
     /// Ends every session and stream.
     pub cancel: CancellationToken,
     /// Owns what outlives a request; close it and wait for it at shutdown.
     pub tasks: TaskTracker,
 }
 
-struct Door {
+struct Door<H: ServerHandler> {
     engine: Arc<Engine>,
     hosts: Vec<String>,
     origins: Vec<String>,
+    dev_token: Option<String>,
     sessions: Arc<AgentSessions>,
-    service: StreamableHttpService<Handler, AgentSessions>,
+    service: StreamableHttpService<H, AgentSessions>,
 }
 
 /// The route `/mcp`. Call it inside a tokio runtime: the reaper starts here.
 pub fn http_service(engine: Arc<Engine>, config: HttpConfig) -> Router {
-    let HttpConfig { hosts, origins, cancel, tasks } = config;
+    let parking = Arc::new(Parking::default());
+    let tasks = config.tasks.clone();
+    let make = {
+        let engine = engine.clone();
+        move || Handler::new(engine.clone(), Who::Request, None, tasks.clone(), parking.clone())
+    };
+    http_service_with(engine, config, make)
+}
+
+/// The same door, sessions and reaper before another MCP server: for a test that
+/// holds them to what a product's own tools cannot show.
+pub fn http_service_with<H: ServerHandler>(
+    engine: Arc<Engine>,
+    config: HttpConfig,
+    make: impl Fn() -> H + Send + Sync + 'static,
+) -> Router {
+    let HttpConfig { hosts, origins, dev_token, cancel, tasks } = config;
     let sessions = Arc::new(AgentSessions::default());
     tasks.spawn({
         let (sessions, cancel) = (sessions.clone(), cancel.clone());
         async move { sessions.reap(cancel).await }
     });
     let service = StreamableHttpService::new(
-        {
-            let engine = engine.clone();
-            move || Ok(Handler::new(engine.clone(), Who::Request, None, tasks.clone()))
-        },
+        move || Ok(make()),
         sessions.clone(),
         // the door checks Host and Origin itself: the library takes an entry
         // without a port for any port
@@ -68,12 +87,15 @@ pub fn http_service(engine: Arc<Engine>, config: HttpConfig) -> Router {
             .with_cancellation_token(cancel),
     );
     let lower = |list: Vec<String>| list.iter().map(|entry| entry.to_ascii_lowercase()).collect();
-    let door =
-        Arc::new(Door { engine, hosts: lower(hosts), origins: lower(origins), sessions, service });
-    Router::new().route("/mcp", any(enter)).with_state(door)
+    let (hosts, origins) = (lower(hosts), lower(origins));
+    let door = Arc::new(Door { engine, hosts, origins, dev_token, sessions, service });
+    Router::new().route("/mcp", any(enter::<H>)).with_state(door)
 }
 
-async fn enter(State(door): State<Arc<Door>>, mut request: Request) -> Response {
+async fn enter<H: ServerHandler>(
+    State(door): State<Arc<Door<H>>>,
+    mut request: Request,
+) -> Response {
     if !door.host_is_ours(&request) {
         return plain(StatusCode::MISDIRECTED_REQUEST, "this server does not answer to that Host");
     }
@@ -113,7 +135,7 @@ async fn enter(State(door): State<Arc<Door>>, mut request: Request) -> Response 
     response
 }
 
-impl Door {
+impl<H: ServerHandler> Door<H> {
     fn host_is_ours(&self, request: &Request) -> bool {
         let mut values = request.headers().get_all(HOST).iter();
         let host = match (values.next(), values.next()) {
@@ -131,7 +153,8 @@ impl Door {
     }
 
     async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Box<Response>> {
-        let Some(token) = bearer(headers) else {
+        let unasked = self.dev_token.as_deref().filter(|_| !headers.contains_key(AUTHORIZATION));
+        let Some(token) = bearer(headers).or(unasked) else {
             return Err(Box::new(unauthenticated(r#"Bearer realm="cambium""#)));
         };
         self.engine.authenticate(token).await.map_err(|error| match error {

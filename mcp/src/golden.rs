@@ -25,7 +25,7 @@ fn check(file: &str, value: &Value) {
 
 #[test]
 fn the_fixed_tools_are_as_published() {
-    check("tools_list.json", &serde_json::to_value(crate::list::tools(Vec::new())).unwrap());
+    check("tools_list.json", &serde_json::to_value(crate::list::tools(&[], Vec::new())).unwrap());
 }
 
 #[test]
@@ -77,6 +77,7 @@ fn all() -> Vec<EngineError> {
             column: 7,
             text: "the line".into(),
         }]),
+        EngineError::DryRunFailed(Box::new(json!({"status": "error"}))),
         EngineError::Unauthenticated,
         EngineError::PersonRequired,
         EngineError::Taken("acme".into()),
@@ -112,6 +113,7 @@ fn listed_above(error: &EngineError) {
         | EngineError::InputInvalid(_)
         | EngineError::ArgumentInvalid { .. }
         | EngineError::CheckFailed(_)
+        | EngineError::DryRunFailed(_)
         | EngineError::Unauthenticated
         | EngineError::PersonRequired
         | EngineError::Taken(_)

@@ -2,26 +2,37 @@
 //! reads who asks, hands calls to [`crate::dispatch`] and keeps the client told
 //! meanwhile. Nothing about an agent is kept between requests.
 
+use crate::asking::{self, ParkedCall, Parking, Ways};
 use crate::dispatch::dispatch;
 use crate::heartbeat::beat;
 use crate::instructions::INSTRUCTIONS;
 use crate::list;
 use crate::notices::{Early, next_change};
 use crate::reply::Reply;
-use cambium_engine::{Caller, Engine, EngineError};
+use cambium_engine::{AskName, Caller, Engine, EngineError, InBandAnswer, Live, Offer};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Extensions, Implementation,
-    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, SubscriptionFilter,
+    InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+/// Where a client's metadata names a call of its own: the same name, tool and
+/// input again is the same call.
+const CALL_ID: &str = "cambium/callId";
+/// Longest such name, bytes.
+const CALL_ID_BYTES: usize = 256;
 
 /// Where a request's credential is found.
 pub(crate) enum Who {
@@ -42,6 +53,7 @@ pub(crate) struct Handler {
     who: Who,
     listener: Option<Listener>,
     tasks: TaskTracker,
+    parking: Arc<Parking>,
     early: Early,
     notified: AtomicBool,
     ended: CancellationToken,
@@ -56,6 +68,7 @@ impl Handler {
         who: Who,
         listener: Option<Listener>,
         tasks: TaskTracker,
+        parking: Arc<Parking>,
     ) -> Self {
         let ended = CancellationToken::new();
         Self {
@@ -63,6 +76,7 @@ impl Handler {
             who,
             listener,
             tasks,
+            parking,
             early: Early::default(),
             notified: AtomicBool::new(false),
             _end: ended.clone().drop_guard(),
@@ -94,25 +108,70 @@ impl Handler {
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<Reply, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let caller = match self.caller(&context.extensions).await {
             Ok(caller) => caller,
-            Err(error) => return Ok(error.into()),
+            Err(error) => return Ok(CallToolResult::from(Reply::from(error)).into()),
         };
-        let (gone, left) = (CancellationToken::new(), self.left(&context.extensions));
-        // a task of its own: a panic in it costs one call, not the session
-        let mut call = self.tasks.spawn({
-            let (engine, gone) = (self.engine.clone(), gone.clone());
-            let arguments = request.arguments.unwrap_or_default();
-            async move { dispatch(&engine, &caller, &request.name, arguments, gone).await }
-        });
+        let name = request.name.into_owned();
+        let arguments = request.arguments.unwrap_or_default();
+        let gone = CancellationToken::new();
+        let mut waiting = match request.request_state {
+            None => self.begin(&caller, &name, &arguments, &context, &gone),
+            Some(state) => {
+                let agent = caller.agent().id.as_str();
+                let Some(parked) = self.parking.take(&state, agent, &name, &arguments) else {
+                    let why = "requestState names no call of this agent that waits for an answer";
+                    return Err(ErrorData::invalid_params(why, None));
+                };
+                let Some(answer) = asking::input(request.input_responses.as_ref()) else {
+                    // Nothing was said: the question stands as it was.
+                    return self.park(parked);
+                };
+                asking::answered(&self.engine, &caller, &parked.offer.id, answer).await;
+                if parked.call.is_finished() {
+                    // Its wait ended first and nothing was sent: what was decided
+                    // is stored, and the same call finds it.
+                    self.begin(&caller, &name, &arguments, &context, &gone)
+                } else {
+                    Waiting { call: parked.call, held: parked.held }
+                }
+            }
+        };
+        let left = self.left(&context.extensions);
+        let ways = Ways::of(context.client_capabilities().as_ref());
+        let newer = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
+        let mut asked = FuturesUnordered::new();
         let mut beats = pin!(beat(context.peer.clone(), context.meta.get_progress_token()));
         loop {
             tokio::select! {
-                done = &mut call => return done.map_err(|error| {
-                    tracing::error!(%error, "a call ended without an answer");
-                    ErrorData::internal_error("the call ended without an answer", None)
-                }),
+                done = &mut waiting.call => return match done {
+                    Ok(reply) => Ok(CallToolResult::from(reply).into()),
+                    Err(error) => {
+                        tracing::error!(%error, "a call ended without an answer");
+                        Err(ErrorData::internal_error("the call ended without an answer", None))
+                    }
+                },
+                Some(ask) = waiting.held.recv(), if ways.form || ways.url => {
+                    match self.offered(&caller, &ask, ways).await {
+                        Some(offer) if newer => {
+                            return self.park(ParkedCall {
+                                agent: caller.agent().id.as_str().to_owned(),
+                                name,
+                                arguments,
+                                call: waiting.call,
+                                held: waiting.held,
+                                offer,
+                            });
+                        }
+                        Some(offer) => asked.push(self.ask(&caller, &context, Some(offer), ask)),
+                        None if ways.url && !newer => {
+                            asked.push(self.ask(&caller, &context, None, ask));
+                        }
+                        None => {}
+                    }
+                }
+                Some(()) = asked.next(), if !asked.is_empty() => {}
                 // the run is told and still waited for: what a write came to
                 // must be recorded, even when nobody is left to read it
                 () = context.ct.cancelled(), if !gone.is_cancelled() => gone.cancel(),
@@ -121,6 +180,77 @@ impl Handler {
             }
         }
     }
+
+    /// A task of its own: a panic in it costs one call, not the session.
+    fn begin(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: &JsonObject,
+        context: &RequestContext<RoleServer>,
+        gone: &CancellationToken,
+    ) -> Waiting {
+        let (told, held) = mpsc::unbounded_channel();
+        let call_id = context.meta.get(CALL_ID).and_then(serde_json::Value::as_str);
+        let live = Live {
+            cancel: gone.clone(),
+            held: Some(told),
+            call_id: call_id.filter(|id| id.len() <= CALL_ID_BYTES).map(str::to_owned),
+        };
+        let call = self.tasks.spawn({
+            let (engine, caller) = (self.engine.clone(), caller.clone());
+            let (name, arguments) = (name.to_owned(), arguments.clone());
+            async move { dispatch(&engine, &caller, &name, arguments, live).await }
+        });
+        Waiting { call, held }
+    }
+
+    fn park(&self, parked: ParkedCall) -> Result<CallToolResponse, ErrorData> {
+        self.parking.park(parked).map(CallToolResponse::from).ok_or_else(|| {
+            ErrorData::internal_error("too many calls wait for an answer; answer one first", None)
+        })
+    }
+
+    /// The ask as this client's form, if a person switched that on.
+    async fn offered(&self, caller: &Caller, ask: &AskName, ways: Ways) -> Option<Offer> {
+        if !ways.form {
+            return None;
+        }
+        self.engine.offer(caller, ask).await.unwrap_or_else(|error| {
+            tracing::warn!(%ask, %error, "an ask could not be offered");
+            None
+        })
+    }
+
+    /// Puts an ask to the client of the older era and takes its answer.
+    async fn ask(
+        &self,
+        caller: &Caller,
+        context: &RequestContext<RoleServer>,
+        offer: Option<Offer>,
+        ask: AskName,
+    ) {
+        let (id, params) = match &offer {
+            Some(offer) => (Some(offer.id.as_str()), asking::form(offer)),
+            None => (None, asking::page(ask.as_str(), self.engine.ask_link(&ask))),
+        };
+        let answer = match context.peer.create_elicitation(params).await {
+            Ok(result) => asking::meant(&result),
+            Err(error) => {
+                tracing::info!(%ask, %error, "a client did not show a form");
+                InBandAnswer::Dismissed
+            }
+        };
+        if let Some(id) = id {
+            asking::answered(&self.engine, caller, id, answer).await;
+        }
+    }
+}
+
+/// A call under way, and the asks its requests are held for.
+struct Waiting {
+    call: JoinHandle<Reply>,
+    held: mpsc::UnboundedReceiver<AskName>,
 }
 
 impl ServerHandler for Handler {
@@ -177,7 +307,8 @@ impl ServerHandler for Handler {
         };
         let caller = self.caller(&context.extensions).await.map_err(told)?;
         let promoted = self.engine.tool_list(&caller).await.map_err(told)?;
-        Ok(ListToolsResult::with_all_items(list::tools(promoted)))
+        let connections = self.engine.executes(&caller).await.map_err(told)?;
+        Ok(ListToolsResult::with_all_items(list::tools(&connections, promoted)))
     }
 
     async fn call_tool(
@@ -185,7 +316,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        Ok(CallToolResult::from(self.call(request, context).await?).into())
+        self.call(request, context).await
     }
 
     fn accepted_subscription_filter(

@@ -7,6 +7,7 @@
 //! business; this crate reads arguments strictly and puts answers on the wire.
 
 mod arguments;
+mod asking;
 mod dispatch;
 mod door;
 mod error;
@@ -22,6 +23,7 @@ mod reply;
 mod sessions;
 mod stream;
 
-pub use door::{HttpConfig, http_service};
+pub use door::{HttpConfig, http_service, http_service_with};
 pub use error::McpError;
+pub use list::listed_tokens;
 pub use stream::serve_stream;

@@ -2,9 +2,10 @@
 //! order. A tool whose schema a client could not take is listed with an open
 //! one instead: one bad tool must never cost an agent its whole list. Pure.
 
-use cambium_engine::ListedTool;
+use crate::dispatch::EXECUTE;
+use cambium_engine::{Connection, ListedTool};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Largest schema that is listed, bytes; a harness sends every one of them to
@@ -12,12 +13,48 @@ use std::sync::Arc;
 const SCHEMA_BYTES_MAX: usize = 32 * 1024;
 
 /// The whole list of one agent.
-pub(crate) fn tools(mut promoted: Vec<ListedTool>) -> Vec<Tool> {
+pub(crate) fn tools(connections: &[Connection], mut promoted: Vec<ListedTool>) -> Vec<Tool> {
     promoted.sort_by_cached_key(|listed| listed.tool.to_string());
     promoted.dedup_by(|one, other| one.tool == other.tool);
     let mut tools = crate::meta_tools::listed().to_vec();
+    tools.extend(connections.iter().map(execute));
     tools.extend(promoted.into_iter().map(authored));
     tools
+}
+
+/// What a list of promoted tools costs a harness each turn beyond the fixed
+/// tools: characters of its JSON, by four.
+pub fn listed_tokens(promoted: Vec<ListedTool>) -> usize {
+    let tools: Vec<Tool> = promoted.into_iter().map(authored).collect();
+    serde_json::to_string(&tools).map_or(0, |text| text.chars().count() / 4)
+}
+
+/// The tool that sends one request over a connection.
+fn execute(connection: &Connection) -> Tool {
+    let Connection { slug, vendor, hosts, .. } = connection;
+    let host = hosts.first().map_or("", |host| host.name.as_str());
+    let description = format!(
+        "Send one request to {vendor} over the connection {slug} ({host}), when no tool fits. GET \
+         and HEAD go at once; anything else asks a person each time. The credential is added."
+    );
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "method": { "type": "string" },
+            "path": { "type": "string", "description": "Begins with /." },
+            "host": { "type": "string", "description": "Another host of the connection, by label." },
+            "query": { "type": "object" },
+            "headers": { "type": "object" },
+            "body": { "description": "Text, or JSON." },
+            "dryRun": { "type": "boolean" },
+        },
+        "required": ["method", "path"],
+        "additionalProperties": false,
+    });
+    let schema: JsonObject = schema.as_object().cloned().unwrap_or_default();
+    Tool::new(format!("{EXECUTE}{slug}"), description, Arc::new(schema)).with_annotations(
+        ToolAnnotations::new().read_only(false).destructive(true).open_world(true),
+    )
 }
 
 /// The annotations of an authored tool.

@@ -17,10 +17,11 @@ pub(crate) enum MetaTool {
     CheckTool,
     PublishTool,
     ReadToolSource,
+    ReadFile,
 }
 
 /// All of them, in the order of the list.
-pub(crate) const META_TOOLS: [MetaTool; 8] = [
+pub(crate) const META_TOOLS: [MetaTool; 9] = [
     MetaTool::FindTool,
     MetaTool::Promote,
     MetaTool::Demote,
@@ -29,6 +30,7 @@ pub(crate) const META_TOOLS: [MetaTool; 8] = [
     MetaTool::CheckTool,
     MetaTool::PublishTool,
     MetaTool::ReadToolSource,
+    MetaTool::ReadFile,
 ];
 
 static LISTED: LazyLock<Vec<Tool>> =
@@ -56,6 +58,7 @@ impl MetaTool {
             Self::CheckTool => "check_tool",
             Self::PublishTool => "publish_tool",
             Self::ReadToolSource => "read_tool_source",
+            Self::ReadFile => "read_file",
         }
     }
 
@@ -69,6 +72,7 @@ impl MetaTool {
             Self::CheckTool => &["source", "path", "vendor", "connectionId"],
             Self::PublishTool => &["vendor", "name", "connectionId", "source", "path", "testInput"],
             Self::ReadToolSource => &["vendor", "name", "version"],
+            Self::ReadFile => &["path", "offset", "limit"],
         }
     }
 
@@ -93,9 +97,11 @@ impl MetaTool {
                 .open_world(open_world)
         };
         match self {
-            Self::FindTool | Self::WaitForProcess | Self::CheckTool | Self::ReadToolSource => {
-                of(true, false, true, false)
-            }
+            Self::FindTool
+            | Self::WaitForProcess
+            | Self::CheckTool
+            | Self::ReadToolSource
+            | Self::ReadFile => of(true, false, true, false),
             Self::Promote | Self::Demote => of(false, false, true, false),
             // it runs whatever it is asked to run
             Self::RunTool => of(false, true, false, true),
@@ -183,7 +189,25 @@ impl MetaTool {
                     "source": text("The module's TypeScript."),
                     "testInput": {
                         "type": "object",
-                        "description": "When given, the published version is dry-run with this input and the answer carries the outcome.",
+                        "description": "When given, the module is dry-run with this input first; it is published only if that does not fail.",
+                    },
+                }),
+            ),
+            Self::ReadFile => (
+                "Read the whole of a result that was cut: pass the result:// address the answer \
+                 named.",
+                &["path"],
+                json!({
+                    "path": text("result://<run>, as a cut answer names it."),
+                    "offset": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "First character to read. Default 0.",
+                    },
+                    "limit": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "Most characters to read. Default and at most 64000.",
                     },
                 }),
             ),
@@ -250,6 +274,7 @@ mod tests {
                     | MetaTool::WaitForProcess
                     | MetaTool::CheckTool
                     | MetaTool::ReadToolSource
+                    | MetaTool::ReadFile
             );
             assert_eq!(said.read_only_hint, Some(only_reads), "{tool:?}");
         }

@@ -1,6 +1,7 @@
 //! MCP over a pair of byte streams, one JSON message a line: what a bridge
 //! carries between a harness's standard input and output and this server.
 
+use crate::asking::Parking;
 use crate::door::MESSAGE_BYTES_MAX;
 use crate::error::McpError;
 use crate::handler::{Handler, Listener, Who};
@@ -51,6 +52,7 @@ async fn serve<T>(
 where
     T: Transport<RoleServer> + 'static,
 {
+    let parking = Arc::new(Parking::default());
     let back = Arc::new(Mutex::new(Some(transport)));
     loop {
         let taken = back.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -59,7 +61,8 @@ where
         let lent =
             Lent { transport: Some(transport), back: back.clone(), listener: listener.clone() };
         let who = Who::Token(token.to_owned());
-        let handler = Handler::new(engine.clone(), who, Some(listener), tasks.clone());
+        let handler =
+            Handler::new(engine.clone(), who, Some(listener), tasks.clone(), parking.clone());
         let begun = serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
             handler,
             lent,

@@ -46,6 +46,10 @@ pub(crate) enum Args {
         /// Days after which an unused tool leaves the set, 1 to 3650
         #[arg(long)]
         idle_days: Option<u32>,
+        /// Which of your answers its harness may pass on: off, once, standing,
+        /// standing-and-destructive
+        #[arg(long, value_name = "SETTING")]
+        in_band: Option<String>,
         /// Refuse its calls until resumed
         #[arg(long, conflicts_with = "resume")]
         pause: bool,
@@ -80,10 +84,11 @@ impl Args {
                 let done = context.ask(&Request::AgentRotate { who, agent }).await?;
                 Ok(Said::new(token(&done), done))
             }
-            Self::Set { agent, name, cap, idle_days, pause, resume, person } => {
+            Self::Set { agent, name, cap, idle_days, in_band, pause, resume, person } => {
                 let who = person.credential()?;
                 let paused = (pause || resume).then_some(pause);
-                let request = Request::AgentSet { who, agent, name, cap, idle_days, paused };
+                let request =
+                    Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band };
                 let done = context.ask(&request).await?;
                 Ok(Said::new(listed(&Value::Array(vec![done.clone()])), done))
             }

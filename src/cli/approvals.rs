@@ -44,6 +44,20 @@ pub(crate) enum Args {
         #[command(flatten)]
         person: PersonArgs,
     },
+    /// Ask you about each write of a tool, or with --off about the first again
+    EveryTime {
+        /// Id or name of the agent
+        agent: String,
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
+        /// Ask only once again
+        #[arg(long)]
+        off: bool,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
     /// Take back what stands for a tool of an agent
     Withdraw {
         /// Id or name of the agent
@@ -77,6 +91,16 @@ impl Args {
                 decide(context, ask, answer, &person).await
             }
             Self::Deny { ask, person } => decide(context, ask, Answer::Deny, &person).await,
+            Self::EveryTime { agent, vendor, name, off, person } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let text = match off {
+                    false => format!("each write of {tool} is put to you"),
+                    true => format!("the next write of {tool} is put to you, then as you answer"),
+                };
+                let who = person.credential()?;
+                let set = Request::EveryTime { who, agent, tool, on: !off };
+                Ok(Said::new(text, context.ask(&set).await?))
+            }
             Self::Withdraw { agent, vendor, name, person } => {
                 let tool = ToolName::new(&vendor, &name)?;
                 let text = format!("what stood for {tool} is withdrawn");

@@ -11,6 +11,7 @@ mod completions;
 mod connections;
 mod credential;
 mod doctor;
+mod export;
 mod init_tool;
 mod mcp;
 mod overrides;
@@ -21,6 +22,7 @@ mod serve;
 mod setup;
 mod start;
 mod status;
+mod sweep;
 mod tools;
 
 use crate::config::{Config, Overrides};
@@ -93,6 +95,12 @@ enum Command {
     /// What was decided and sent
     #[command(subcommand)]
     Audit(audit::Args),
+    /// What the rule would take out of working sets, and when
+    Sweep(sweep::Args),
+    /// Write tools, or an agent's working set, as files
+    Export(export::Export),
+    /// Publish tools from files
+    Import(export::Import),
     /// Which layers of the sandbox hold on this machine (needs no server)
     Doctor(doctor::Args),
     /// Whether a server runs, and where
@@ -183,6 +191,9 @@ pub(crate) async fn main() -> ExitCode {
         Command::Connections(args) => args.run(&context).await,
         Command::Approvals(args) => args.run(&context).await,
         Command::Audit(args) => args.run(&context).await,
+        Command::Sweep(args) => args.run(&context).await,
+        Command::Export(args) => args.run(&context).await,
+        Command::Import(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Status(args) => args.run(&context).await,
         Command::Completions(args) => args.run(),

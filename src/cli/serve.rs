@@ -17,6 +17,10 @@ pub(crate) struct Args {
     /// Start each worker by exec instead of forking a warm one (slower)
     #[arg(long)]
     no_zygote: bool,
+    /// For test runners on this machine: requests without a token act as this agent,
+    /// which is made anew or gets a new token
+    #[arg(long, value_name = "NAME")]
+    dev_agent: Option<String>,
     /// Start although a layer of the sandbox is missing
     #[arg(long)]
     allow_weak_sandbox: bool,
@@ -30,6 +34,7 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         let config = context.config_with(Overrides {
             listen: self.listen,
+            dev_agent: self.dev_agent,
             no_zygote: self.no_zygote,
             allow_weak: self.allow_weak_sandbox,
             ..Overrides::default()

@@ -1,7 +1,7 @@
 //! `cambium tools …`: the toolbox, and the working sets as a person moves them.
 
 use super::check::call_site;
-use super::credential::ActorArgs;
+use super::credential::{ActorArgs, PersonArgs};
 use super::print::{field, table, time};
 use super::publish::effect;
 use super::{Context, Said, visible};
@@ -33,6 +33,30 @@ pub(crate) enum Args {
         #[command(flatten)]
         actor: ActorArgs,
     },
+    /// Make another version the current one; what was allowed for it asks again
+    Rollback {
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
+        /// The version's number
+        number: u32,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Two versions, line by line
+    Diff {
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
+        /// From this version
+        from: u32,
+        /// To this one
+        to: u32,
+    },
+    /// Calls, errors and times by tool, and what each agent's list costs
+    Stats,
     /// Put a tool into an agent's working set
     Promote(Move),
     /// Take it out again
@@ -68,6 +92,28 @@ impl Args {
                 let found = context.ask(&Request::ToolFind { actor, query }).await?;
                 Ok(Said::new(hits(&found), found))
             }
+            Self::Rollback { vendor, name, number, person } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let who = person.credential()?;
+                let done = context.ask(&Request::Rollback { who, tool, version: number }).await?;
+                let (tool, version) = (field(&done, "tool"), field(&done, "version"));
+                let text = match done["unchanged"] == true {
+                    true => format!("{tool} is at version {version} already"),
+                    false => format!("{tool} is back at version {version}"),
+                };
+                Ok(Said::new(text, done))
+            }
+            Self::Diff { vendor, name, from, to } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let found = context.ask(&Request::ToolDiff { tool, from, to }).await?;
+                let lines = found["diff"].as_str().unwrap_or_default().lines();
+                let text = lines.map(visible).collect::<Vec<_>>().join("\n");
+                Ok(Said::new(if text.is_empty() { "no difference".into() } else { text }, found))
+            }
+            Self::Stats => {
+                let found = context.ask(&Request::Statistics {}).await?;
+                Ok(Said::new(statistics(&found), found))
+            }
             Self::Promote(moved) => {
                 let (actor, tool) = moved.parts()?;
                 let done = context.ask(&Request::ToolPromote { actor, tool }).await?;
@@ -90,6 +136,20 @@ impl Move {
 
 fn size(done: &Value) -> String {
     format!("the working set holds {} tools", field(done, "size"))
+}
+
+fn statistics(found: &Value) -> String {
+    let of = |name: &str, columns: &[&str]| -> Vec<Vec<String>> {
+        let rows = found[name].as_array().into_iter().flatten();
+        rows.map(|row| columns.iter().map(|column| field(row, column)).collect()).collect()
+    };
+    let calls = of("tools", &["tool", "calls", "errors", "meanMs", "longestMs"]);
+    let lists = of("lists", &["agent", "tools", "tokens"]);
+    format!(
+        "{}\n{}",
+        table(&["TOOL", "CALLS", "ERRORS", "MEAN MS", "LONGEST MS"], &calls, "no calls yet\n"),
+        table(&["AGENT", "PROMOTED", "TOKENS EACH TURN"], &lists, "no agents yet\n"),
+    )
 }
 
 fn listed(list: &Value) -> String {

@@ -5,7 +5,7 @@ use super::{Actor, Change, Person, Request};
 use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
-    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, Live, NewAgent, NewConnection,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent, NewConnection,
     PersonCredential, PersonProof, PublishRequest, Publisher, ToolName, Version,
 };
 use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
@@ -54,6 +54,15 @@ impl Front {
                 self.proof(who).await?;
                 Ok(json!({ "code": engine.issue_code().await? }))
             }
+            Request::Rollback { who, tool, version } => {
+                let proof = self.proof(who).await?;
+                value(engine.rollback(&proof, &tool, version).await?)
+            }
+            Request::ToolDiff { tool, from, to } => {
+                Ok(json!({ "diff": engine.version_diff(&tool, from, to).await? }))
+            }
+            Request::Statistics {} => self.statistics().await,
+            Request::SweepPlan {} => value(engine.sweep_plan().await?),
             Request::ToolList {} => {
                 let list = engine.tools().await?;
                 Ok(list.iter().map(summary).collect())
@@ -94,7 +103,7 @@ impl Front {
                 let caller = self.caller(actor).await?;
                 let request =
                     CallRequest { tool, input, dry_run, detached: false, timeout_seconds };
-                value(engine.call(&caller, request, Live { cancel: gone }).await)
+                value(engine.call(&caller, request, Live::new(gone)).await)
             }
             request @ (Request::AgentList {}
             | Request::AgentShow { .. }
@@ -109,6 +118,7 @@ impl Front {
             request @ (Request::AskList {}
             | Request::AskShow { .. }
             | Request::AskDecide { .. }
+            | Request::EveryTime { .. }
             | Request::Withdraw { .. }) => self.approvals(request).await,
             Request::AuditList { after, limit } => self.audit(after, limit).await,
             Request::AuditVerify {} => verified(&self.proxy).await,
@@ -130,6 +140,21 @@ impl Front {
         }))
     }
 
+    async fn statistics(&self) -> Answered {
+        let engine = &self.engine;
+        let mut lists = Vec::new();
+        for agent in engine.agents().await? {
+            let listed = engine.listed(&agent.id).await?;
+            let tools = listed.len();
+            lists.push(json!({
+                "agent": agent.name,
+                "tools": tools,
+                "tokens": cambium_mcp::listed_tokens(listed),
+            }));
+        }
+        Ok(json!({ "tools": engine.statistics().await?, "lists": lists }))
+    }
+
     async fn agents(&self, request: Request) -> Answered {
         let engine = &self.engine;
         match request {
@@ -137,7 +162,13 @@ impl Front {
                 let agent = engine.agent(&agent).await?;
                 let working_set = engine.working_set(&agent.id).await?;
                 let history = engine.history(&agent.id).await?;
-                Ok(json!({ "agent": agent, "workingSet": working_set, "history": history }))
+                let in_band = engine.in_band(&agent.id).await?;
+                Ok(json!({
+                    "agent": agent,
+                    "inBand": in_band.as_str(),
+                    "workingSet": working_set,
+                    "history": history,
+                }))
             }
             Request::AgentCreate { who, name, cap, idle_days } => {
                 let proof = self.proof(who).await?;
@@ -151,9 +182,13 @@ impl Front {
                 let token = engine.rotate_token(&proof, &agent.id).await?;
                 Ok(json!({ "agent": agent, "token": token }))
             }
-            Request::AgentSet { who, agent, name, cap, idle_days, paused } => {
+            Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band } => {
+                let setting = in_band.as_deref().map(in_band_setting).transpose()?;
                 let proof = self.proof(who).await?;
                 let agent = engine.agent(&agent).await?;
+                if let Some(setting) = setting {
+                    engine.set_in_band(&proof, &agent.id, setting).await?;
+                }
                 value(engine.set_agent(&proof, &agent.id, name, cap, idle_days, paused).await?)
             }
             _ => value(engine.agents().await?),
@@ -216,6 +251,12 @@ impl Front {
                     DecideRequest { ask: AskId::new(ask), answer, channel: "cli".to_owned() };
                 value(engine.decide(&proof, request).await?)
             }
+            Request::EveryTime { who, agent, tool, on } => {
+                let proof = self.proof(who).await?;
+                let agent = engine.agent(&agent).await?;
+                engine.set_every_time(&proof, &agent.id, &tool, on).await?;
+                Ok(json!({ "agent": agent.name, "tool": tool.to_string(), "everyTime": on }))
+            }
             Request::Withdraw { who, agent, tool } => {
                 let proof = self.proof(who).await?;
                 let agent = engine.agent(&agent).await?;
@@ -265,6 +306,17 @@ pub(crate) async fn verified(proxy: &Proxy) -> Answered {
             "keep the data directory as it is, and compare it with a backup",
         )),
     }
+}
+
+fn in_band_setting(text: &str) -> Result<InBand, Failure> {
+    InBand::parse(text).ok_or_else(|| {
+        let known = InBand::ALL.map(InBand::as_str).join(", ");
+        Failure::new(
+            "out_of_range",
+            format!("--in-band must be one of {known}, not {text}"),
+            "off lets only the console and the command line decide",
+        )
+    })
 }
 
 fn summary(version: &Version) -> Value {

@@ -48,6 +48,14 @@ pub(crate) enum Request {
     Publish { tool: ToolName, connection: Option<String>, source: String, agent: Option<String> },
     /// One call.
     Call { actor: Actor, tool: ToolName, input: Value, dry_run: bool, timeout_seconds: Option<u64> },
+    /// Makes another version the current one.
+    Rollback { who: Person, tool: ToolName, version: u32 },
+    /// Two versions of a tool, line by line.
+    ToolDiff { tool: ToolName, from: u32, to: u32 },
+    /// Calls, errors and times by tool, and what each agent's list costs.
+    Statistics {},
+    /// What the next sweep would do, and when each tool leaves.
+    SweepPlan {},
     /// All agents.
     AgentList {},
     /// One agent, its working set and its history.
@@ -64,6 +72,7 @@ pub(crate) enum Request {
         cap: Option<u32>,
         idle_days: Option<u32>,
         paused: Option<bool>,
+        in_band: Option<String>,
     },
     /// All connections.
     ConnectionList {},
@@ -83,6 +92,8 @@ pub(crate) enum Request {
     AskDecide { who: Person, ask: String, answer: Answer },
     /// Takes a standing answer back.
     Withdraw { who: Person, agent: String, tool: ToolName },
+    /// Puts each write of a tool to the person, or no longer.
+    EveryTime { who: Person, agent: String, tool: ToolName, on: bool },
     /// The newest audit rows, or those after a number.
     AuditList { after: Option<u64>, limit: u32 },
     /// Walks the chain.

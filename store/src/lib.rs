@@ -16,6 +16,7 @@
 //! | `sets.rs` | members, history | `SetStore` |
 //! | `asks.rs` | asks | `AskStore` |
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
+//! | `switches.rs` | switches | `SwitchStore` |
 //! | `runs.rs` | runs, results | `RunStore` |
 //! | `audit.rs` | audit | `AuditSink` |
 //! | `ledger.rs` | ledger | none: it seals rows of the others |
@@ -46,6 +47,7 @@ mod schema;
 mod seal;
 mod secrets;
 mod sets;
+mod switches;
 mod tools;
 
 pub use database::Store;

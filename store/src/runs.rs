@@ -6,13 +6,22 @@ use crate::database::Commit;
 use crate::error::fault;
 use crate::row::{Read, belongs};
 use crate::{Store, sets};
-use cambium_engine::port::{Answering, RunEnd, RunRow, RunStore, StoredResult};
+use cambium_engine::port::{Answering, RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 use cambium_proxy::{AgentId, ConnectionId, PersonId, RunId, StoreFault};
 use sqlx::sqlite::SqliteRow;
 
 pub(crate) const RUN: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
-        connection_id, dry_run, detached, node, begun_ms, outcome, ended_ms
+        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms
     FROM runs WHERE run_id = $1";
+const OF_CALL: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
+        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms
+    FROM runs WHERE agent_id = $1 AND call_key = $2 ORDER BY begun_ms DESC LIMIT 1";
+const STATISTICS: &str = "SELECT tool, COUNT(*) AS calls,
+        SUM(CASE WHEN outcome IN ('ok', 'dry_run', 'awaiting_approval') THEN 0 ELSE 1 END)
+            AS errors,
+        CAST(AVG(ended_ms - begun_ms) AS INTEGER) AS mean_ms,
+        MAX(ended_ms - begun_ms) AS longest_ms, MAX(begun_ms) AS last_ms
+    FROM runs WHERE person_id = $1 AND outcome IS NOT NULL GROUP BY tool ORDER BY calls DESC, tool";
 pub(crate) const LASTING: &str =
     "SELECT COUNT(*) AS lasting FROM runs WHERE agent_id = $1 AND outcome IS NULL";
 pub(crate) const RESULT: &str = "SELECT run_id, agent_id, mime_type, text, stored_ms
@@ -24,8 +33,9 @@ impl RunStore for Store {
             let mut writing = self.write(Commit::Quick).await?;
             sqlx::query(
                 "INSERT INTO runs (run_id, person_id, agent_id, tool, number, version,
-                    connection_id, dry_run, detached, node, begun_ms, outcome, ended_ms)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                    connection_id, dry_run, detached, node, begun_ms, outcome, ended_ms,
+                    call_key)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
             )
             .bind(run.id.as_str())
             .bind(run.person.as_str())
@@ -40,6 +50,7 @@ impl RunStore for Store {
             .bind(run.begun_ms)
             .bind(run.outcome.as_deref())
             .bind(run.ended_ms)
+            .bind(run.call_key.as_deref())
             .execute(writing.on())
             .await
             .map_err(fault)?;
@@ -100,6 +111,41 @@ impl RunStore for Store {
             let mut on = self.read().await?;
             let row = sqlx::query(RUN).bind(id.as_str()).fetch_optional(&mut *on).await;
             row.map_err(fault)?.as_ref().map(read).transpose()
+        })
+    }
+
+    fn run_of_call<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        call_key: &'a str,
+    ) -> Answering<'a, Option<RunRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(OF_CALL)
+                .bind(agent.as_str())
+                .bind(call_key)
+                .fetch_optional(&mut *on)
+                .await;
+            row.map_err(fault)?.as_ref().map(read).transpose()
+        })
+    }
+
+    fn statistics<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<ToolRuns>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(STATISTICS).bind(person.as_str()).fetch_all(&mut *on).await;
+            let of = |row: &SqliteRow| {
+                Ok(ToolRuns {
+                    tool: row.get_as("tool")?,
+                    calls: row.unsigned("calls")?,
+                    errors: row.unsigned("errors")?,
+                    // a clock set back makes a run end before it began
+                    mean_ms: row.get_as::<i64>("mean_ms")?.max(0).unsigned_abs(),
+                    longest_ms: row.get_as::<i64>("longest_ms")?.max(0).unsigned_abs(),
+                    last_ms: row.get_as("last_ms")?,
+                })
+            };
+            rows.map_err(fault)?.iter().map(of).collect()
         })
     }
 
@@ -165,6 +211,7 @@ fn read(row: &SqliteRow) -> Result<RunRow, StoreFault> {
         dry_run: row.flag("dry_run")?,
         detached: row.flag("detached")?,
         node: row.get_as("node")?,
+        call_key: row.get_as("call_key")?,
         begun_ms: row.get_as("begun_ms")?,
         outcome: row.get_as("outcome")?,
         ended_ms: row.get_as("ended_ms")?,

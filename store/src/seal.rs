@@ -44,6 +44,9 @@ macro_rules! seal {
     (permit_uses) => {
         "json_array(ask_id, person_id)"
     };
+    (switches) => {
+        "json_array(agent_id, name, sequence, person_id, value, at_ms, hex(mac))"
+    };
     (pointers) => {
         "json_array(person_id, tool, sequence, number, hash, at_ms, hex(mac))"
     };
@@ -63,11 +66,12 @@ pub(crate) enum Table {
     Asks,
     Decisions,
     PermitUses,
+    Switches,
     Pointers,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Persons,
         Self::Codes,
         Self::Sessions,
@@ -78,6 +82,7 @@ impl Table {
         Self::Asks,
         Self::Decisions,
         Self::PermitUses,
+        Self::Switches,
         Self::Pointers,
     ];
 
@@ -93,6 +98,7 @@ impl Table {
             Self::Asks => "asks",
             Self::Decisions => "decisions",
             Self::PermitUses => "permit_uses",
+            Self::Switches => "switches",
             Self::Pointers => "pointers",
         }
     }
@@ -107,8 +113,8 @@ impl Table {
         match self {
             // Of a connection.
             Self::ConnectionScopes => 1,
-            // Of a person's tool.
-            Self::Pointers => 2,
+            // Of an agent's switch, of a person's tool.
+            Self::Switches | Self::Pointers => 2,
             Self::Persons
             | Self::Codes
             | Self::Sessions
@@ -151,6 +157,7 @@ impl Table {
                 "agent_id || '/' || tool || '/' || sequence || '/' || version || '/' || answer"
             ),
             Self::PermitUses => every!(permit_uses, "ask_id"),
+            Self::Switches => every!(switches, "agent_id || '/' || name || '/' || sequence"),
             Self::Pointers => every!(pointers, "person_id || '/' || tool || '/' || sequence"),
         }
     }
@@ -182,6 +189,7 @@ impl Table {
             Self::Asks => one!(asks, "ask_id = $1"),
             Self::Decisions => one!(decisions, "agent_id = $1 AND tool = $2 AND sequence = $3"),
             Self::PermitUses => one!(permit_uses, "ask_id = $1"),
+            Self::Switches => one!(switches, "agent_id = $1 AND name = $2 AND sequence = $3"),
             Self::Pointers => one!(pointers, "person_id = $1 AND tool = $2 AND sequence = $3"),
         }
     }
@@ -256,6 +264,10 @@ impl RowName {
 
     pub(crate) fn permit_use(ask: &AskId) -> Self {
         Self::text(Table::PermitUses, ask.as_str())
+    }
+
+    pub(crate) fn switch(agent: &AgentId, name: &str, sequence: i64) -> Self {
+        Self::numbered(Table::Switches, agent.as_str(), name, sequence)
     }
 
     pub(crate) fn pointer(person: &PersonId, tool: &ToolName, sequence: i64) -> Self {

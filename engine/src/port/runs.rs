@@ -28,6 +28,8 @@ pub struct RunRow {
     pub detached: bool,
     /// Which node runs it.
     pub node: String,
+    /// Digest of tool, input and the client's own call id, when it gave one.
+    pub call_key: Option<String>,
     /// Milliseconds UTC.
     pub begun_ms: i64,
     /// `ok`, an error code, `lost`; absent while it lasts.
@@ -65,6 +67,24 @@ pub struct StoredResult {
     pub stored_ms: i64,
 }
 
+/// What became of a tool's runs, all agents together.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolRuns {
+    /// The tool.
+    pub tool: String,
+    /// Runs that ended, dry ones included.
+    pub calls: u64,
+    /// Of those, the ones that ended as an error.
+    pub errors: u64,
+    /// Mean from begin to end, milliseconds, waiting for a person included.
+    pub mean_ms: u64,
+    /// The longest, milliseconds.
+    pub longest_ms: u64,
+    /// When the last one began, milliseconds UTC.
+    pub last_ms: i64,
+}
+
 /// Keeps runs and results.
 pub trait RunStore: Send + Sync {
     /// Writes the row of a run that begins. Need not be durable.
@@ -78,6 +98,14 @@ pub trait RunStore: Send + Sync {
     fn lasting_runs<'a>(&'a self, agent: &'a AgentId) -> Answering<'a, u32>;
     /// One run.
     fn run<'a>(&'a self, id: &'a RunId) -> Answering<'a, Option<RunRow>>;
+    /// The run of this agent that carries a call's key, if one does.
+    fn run_of_call<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        call_key: &'a str,
+    ) -> Answering<'a, Option<RunRow>>;
+    /// Runs that ended, by tool.
+    fn statistics<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<ToolRuns>>;
     /// Keeps a whole result.
     fn put_result<'a>(&'a self, result: &'a StoredResult) -> Answering<'a, ()>;
     /// A whole result of this agent's run.

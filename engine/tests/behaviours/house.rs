@@ -303,14 +303,14 @@ impl House {
     }
 
     pub(crate) async fn call_as(&self, caller: &Caller, request: CallRequest) -> Envelope {
-        self.engine.call(caller, request, Live { cancel: CancellationToken::new() }).await
+        self.engine.call(caller, request, Live::new(CancellationToken::new())).await
     }
 
     /// A call in the background.
     pub(crate) fn calling(&self, caller: &Caller, name: &str) -> tokio::task::JoinHandle<Envelope> {
         let (engine, caller, request) = (self.engine.clone(), caller.clone(), request(name));
         tokio::spawn(async move {
-            engine.call(&caller, request, Live { cancel: CancellationToken::new() }).await
+            engine.call(&caller, request, Live::new(CancellationToken::new())).await
         })
     }
 

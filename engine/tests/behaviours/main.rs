@@ -4,6 +4,7 @@
 
 mod approvals;
 mod connections;
+mod executing;
 mod held;
 mod house;
 mod persons;

@@ -228,7 +228,7 @@ async fn b039_cancelling_ends_the_run() {
     let cancel = CancellationToken::new();
     let call = {
         let (engine, caller, live) =
-            (house.engine.clone(), caller.clone(), Live { cancel: cancel.clone() });
+            (house.engine.clone(), caller.clone(), Live::new(cancel.clone()));
         tokio::spawn(async move { engine.call(&caller, request("list"), live).await })
     };
     here.notified().await;

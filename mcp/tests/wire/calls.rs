@@ -6,7 +6,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-const FIXED: [&str; 8] = [
+const FIXED: [&str; 10] = [
     "find_tool",
     "promote",
     "demote",
@@ -15,6 +15,8 @@ const FIXED: [&str; 8] = [
     "check_tool",
     "publish_tool",
     "read_tool_source",
+    "read_file",
+    "execute__acme",
 ];
 
 const WAYS: [(Over, Era); 4] = [
@@ -58,14 +60,14 @@ async fn b001_the_list_is_the_fixed_tools_and_exactly_the_working_set() {
         assert_eq!(client.names().await, wanted, "{over:?} {era:?}");
 
         let tools = client.service.list_all_tools().await.unwrap();
-        let listed = serde_json::to_value(&tools[9]).unwrap();
+        let listed = serde_json::to_value(&tools[11]).unwrap();
         assert_eq!(listed["annotations"]["readOnlyHint"], true);
         assert_eq!(listed["annotations"]["destructiveHint"], false);
         assert_eq!(listed["annotations"]["openWorldHint"], true);
         assert_eq!(listed["annotations"]["idempotentHint"], true);
         assert_eq!(listed["inputSchema"]["properties"]["seconds"]["type"], "integer");
         assert!(listed.get("outputSchema").is_none());
-        let listed = serde_json::to_value(&tools[8]).unwrap();
+        let listed = serde_json::to_value(&tools[10]).unwrap();
         assert_eq!(listed["annotations"]["readOnlyHint"], false);
         assert!(listed["annotations"].get("idempotentHint").is_none());
         end(world, client).await;

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod asking;
 mod calls;
 mod door;
 mod lasting;

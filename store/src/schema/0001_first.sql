@@ -197,6 +197,18 @@ CREATE TABLE permit_uses (
     person_id TEXT NOT NULL REFERENCES persons (person_id)
 ) STRICT;
 
+-- switches.rs
+CREATE TABLE switches (
+    agent_id  TEXT    NOT NULL REFERENCES agents (agent_id),
+    name      TEXT    NOT NULL,
+    sequence  INTEGER NOT NULL,
+    person_id TEXT    NOT NULL REFERENCES persons (person_id),
+    value     TEXT    NOT NULL,
+    at_ms     INTEGER NOT NULL,
+    mac       BLOB    NOT NULL,
+    PRIMARY KEY (agent_id, name, sequence)
+) STRICT;
+
 -- runs.rs
 CREATE TABLE runs (
     run_id        TEXT    NOT NULL PRIMARY KEY,
@@ -209,10 +221,13 @@ CREATE TABLE runs (
     dry_run       INTEGER NOT NULL,
     detached      INTEGER NOT NULL,
     node          TEXT    NOT NULL,
+    call_key      TEXT,
     begun_ms      INTEGER NOT NULL,
     outcome       TEXT,
     ended_ms      INTEGER
 ) STRICT;
+CREATE INDEX runs_call ON runs (agent_id, call_key, begun_ms) WHERE call_key IS NOT NULL;
+CREATE INDEX runs_ended ON runs (person_id, tool) WHERE outcome IS NOT NULL;
 CREATE INDEX runs_lasting ON runs (agent_id) WHERE outcome IS NULL;
 CREATE INDEX runs_node ON runs (node) WHERE outcome IS NULL;
 
@@ -268,6 +283,10 @@ CREATE TRIGGER permit_uses_no_update BEFORE UPDATE ON permit_uses
 BEGIN SELECT RAISE(ABORT, 'permit uses are append-only'); END;
 CREATE TRIGGER permit_uses_no_delete BEFORE DELETE ON permit_uses
 BEGIN SELECT RAISE(ABORT, 'permit uses are append-only'); END;
+CREATE TRIGGER switches_no_update BEFORE UPDATE ON switches
+BEGIN SELECT RAISE(ABORT, 'switches are append-only'); END;
+CREATE TRIGGER switches_no_delete BEFORE DELETE ON switches
+BEGIN SELECT RAISE(ABORT, 'switches are append-only'); END;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit

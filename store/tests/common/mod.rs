@@ -229,6 +229,7 @@ pub fn run(id: &str, name: &str) -> RunRow {
         dry_run: true,
         detached: false,
         node: "node-1".into(),
+        call_key: None,
         begun_ms: 10,
         outcome: None,
         ended_ms: None,

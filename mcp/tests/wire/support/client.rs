@@ -2,14 +2,17 @@
 
 use super::World;
 use rmcp::model::{
-    CallToolRequestParams, ClientConfig, ProgressNotificationParam, ProtocolVersion,
+    CallToolRequestParams, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, FormElicitationCapability, ProgressNotificationParam, ProtocolVersion,
 };
-use rmcp::service::{NotificationContext, RunningService};
+use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, ClientLifecycleMode, RoleClient, serve_client_with_lifecycle};
+use rmcp::{
+    ClientHandler, ClientLifecycleMode, ErrorData, RoleClient, serve_client_with_lifecycle,
+};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Which handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +41,40 @@ pub(crate) struct Client {
     pub(crate) heard: mpsc::UnboundedReceiver<Heard>,
 }
 
-pub(crate) struct Ears(mpsc::UnboundedSender<Heard>);
+/// A form a server showed, and where its answer goes.
+pub(crate) struct Form {
+    pub(crate) params: ElicitRequestParams,
+    pub(crate) answer: oneshot::Sender<ElicitResult>,
+}
+
+pub(crate) struct Ears {
+    said: mpsc::UnboundedSender<Heard>,
+    /// A client with it declares that it shows forms.
+    forms: Option<mpsc::UnboundedSender<Form>>,
+}
 
 impl ClientHandler for Ears {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::default()
+        let mut info = ClientConfig::default();
+        if self.forms.is_some() {
+            let form = ElicitationCapability::new().with_form(FormElicitationCapability::default());
+            info.capabilities.elicitation = Some(form);
+        }
+        info
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let (answer, answered) = oneshot::channel();
+        self.forms.as_ref().unwrap().send(Form { params, answer }).unwrap();
+        Ok(answered.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel)))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.0.send(Heard::ListChanged);
+        let _ = self.said.send(Heard::ListChanged);
     }
 
     async fn on_progress(
@@ -54,7 +82,7 @@ impl ClientHandler for Ears {
         progress: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let _ = self.0.send(Heard::Progress(progress.progress));
+        let _ = self.said.send(Heard::Progress(progress.progress));
     }
 }
 
@@ -73,15 +101,41 @@ pub(crate) async fn connect(world: &World, token: &str, over: Over, era: Era) ->
     }
 }
 
+/// A client that shows forms.
+pub(crate) async fn connect_asked(
+    world: &World,
+    token: &str,
+    over: Over,
+    era: Era,
+) -> (Client, mpsc::UnboundedReceiver<Form>) {
+    let (forms, shown) = mpsc::unbounded_channel();
+    let client = match over {
+        Over::Http => http(&world.listen().await, token, era, Some(forms)).await,
+        Over::Stream => stream(world, token, era, Some(forms)).await,
+    };
+    (client, shown)
+}
+
 pub(crate) async fn connect_http(url: &str, token: &str, era: Era) -> Client {
+    http(url, token, era, None).await
+}
+
+type Forms = Option<mpsc::UnboundedSender<Form>>;
+
+async fn http(url: &str, token: &str, era: Era, forms: Forms) -> Client {
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
     let (said, heard) = mpsc::unbounded_channel();
     let transport = StreamableHttpClientTransport::from_config(config);
-    let service = serve_client_with_lifecycle(Ears(said), transport, lifecycle(era)).await.unwrap();
+    let service =
+        serve_client_with_lifecycle(Ears { said, forms }, transport, lifecycle(era)).await.unwrap();
     Client { service, heard }
 }
 
 pub(crate) async fn connect_stream(world: &World, token: &str, era: Era) -> Client {
+    stream(world, token, era, None).await
+}
+
+async fn stream(world: &World, token: &str, era: Era, forms: Forms) -> Client {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(far);
     let (engine, cancel) = (world.engine.clone(), world.cancel.clone());
@@ -90,7 +144,8 @@ pub(crate) async fn connect_stream(world: &World, token: &str, era: Era) -> Clie
         cambium_mcp::serve_stream(engine, token, read, write, cancel).await.unwrap();
     });
     let (said, heard) = mpsc::unbounded_channel();
-    let service = serve_client_with_lifecycle(Ears(said), near, lifecycle(era)).await.unwrap();
+    let service =
+        serve_client_with_lifecycle(Ears { said, forms }, near, lifecycle(era)).await.unwrap();
     Client { service, heard }
 }
 

@@ -5,7 +5,9 @@ mod client;
 mod raw;
 mod sandbox;
 
-pub(crate) use client::{Client, Era, Heard, Over, connect, connect_stream, object};
+pub(crate) use client::{
+    Client, Era, Form, Heard, Over, connect, connect_asked, connect_stream, object,
+};
 pub(crate) use raw::{Raw, messages};
 pub(crate) use sandbox::Puppet;
 
@@ -22,7 +24,7 @@ use cambium_proxy::{
 use cambium_store::Store;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,7 +48,9 @@ export default async function (ctx, input) { return await ctx.fetch("/orders"); 
 /// Writes by POST.
 pub(crate) const WRITE: &str = r#"
 export const description = "Creates an order.";
-export const inputSchema = { type: "object", properties: {}, additionalProperties: false };
+export const inputSchema = {
+  type: "object", properties: { do: { type: "string" } }, additionalProperties: false,
+};
 export default async function (ctx, input) {
   return await ctx.fetch("/orders", { method: "POST", body: "{}" });
 }
@@ -63,9 +67,32 @@ pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
     pub(crate) puppet: Arc<Puppet>,
     pub(crate) proof: PersonProof,
+    pub(crate) clock: Arc<LateClock>,
     pub(crate) cancel: CancellationToken,
     pub(crate) tasks: TaskTracker,
     directory: PathBuf,
+}
+
+/// The system's time, and what a test added to it.
+#[derive(Default)]
+pub(crate) struct LateClock {
+    system: SystemClock,
+    late_ms: AtomicI64,
+}
+
+impl LateClock {
+    pub(crate) fn advance(&self, ms: i64) {
+        self.late_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for LateClock {
+    fn now_ms(&self) -> i64 {
+        self.system.now_ms() + self.late_ms.load(Ordering::SeqCst)
+    }
+    fn ticks_us(&self) -> u64 {
+        self.system.ticks_us()
+    }
 }
 
 struct InProcess;
@@ -78,12 +105,17 @@ impl Checker for InProcess {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::waiting(Duration::from_secs(50)).await
+    }
+
+    /// A call waits so long for a person.
+    pub(crate) async fn waiting(wait_budget: Duration) -> Self {
         let directory = fresh_directory();
         let vault = Arc::new(Vault::open(&KeySource::File(directory.join("vault.key"))).unwrap());
         let store = Arc::new(
             Store::open(&directory.join("cambium.db"), vault.mac_key("ledger")).await.unwrap(),
         );
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let clock = Arc::new(LateClock::default());
         let proxy = Proxy::start(ProxyParts {
             node: "test".into(),
             vault: vault.clone(),
@@ -106,11 +138,8 @@ impl World {
             vault,
             sandbox: puppet.clone(),
             checker: Arc::new(InProcess),
-            clock,
-            settings: Settings {
-                console_url: "http://127.0.0.1:7171".into(),
-                wait_budget: Duration::from_secs(50),
-            },
+            clock: clock.clone(),
+            settings: Settings { console_url: "http://127.0.0.1:7171".into(), wait_budget },
         })
         .await
         .unwrap();
@@ -120,6 +149,7 @@ impl World {
             engine,
             puppet,
             proof,
+            clock,
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
             directory,
@@ -178,6 +208,7 @@ impl World {
         let config = HttpConfig {
             hosts,
             origins: vec![ORIGIN.into()],
+            dev_token: None,
             cancel: self.cancel.clone(),
             tasks: self.tasks.clone(),
         };

@@ -1,12 +1,12 @@
 //! A sandbox that does what the input's `do` says.
 
 use cambium_engine::{Job, Outcome, RunReport, Sandbox, StageTimes, ToolResult};
-use cambium_proxy::{BoxFuture, Session};
+use cambium_proxy::{BoxFuture, OutboundRequest, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// `echo`, `wait` (for `seconds`), `png`, `never` or `panic`.
+/// `echo`, `post`, `wait` (for `seconds`), `png`, `never` or `panic`.
 pub(crate) struct Puppet {
     /// A permit for each run that began.
     pub(crate) begun: Semaphore,
@@ -31,7 +31,7 @@ impl Drop for Unfinished<'_> {
 }
 
 impl Sandbox for Puppet {
-    fn run<'a>(&'a self, job: Job, _session: Arc<Session>) -> BoxFuture<'a, RunReport> {
+    fn run<'a>(&'a self, job: Job, session: Arc<Session>) -> BoxFuture<'a, RunReport> {
         Box::pin(async move {
             let mut unfinished = Unfinished(self, false);
             self.begun.add_permits(1);
@@ -41,6 +41,24 @@ impl Sandbox for Puppet {
                     let seconds = input["seconds"].as_u64().unwrap();
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
                     ToolResult::Value("\"waited\"".into())
+                }
+                Some("post") => {
+                    let request = OutboundRequest {
+                        method: "POST".into(),
+                        host: None,
+                        target: "/orders".into(),
+                        headers: vec![("content-type".into(), b"application/json".to_vec())],
+                        body: bytes::Bytes::from_static(b"{}"),
+                        sdk: false,
+                    };
+                    let said = tokio::select! {
+                        sent = session.send(request) => match sent {
+                            Ok(reply) => reply.status.to_string(),
+                            Err(refusal) => refusal.code().to_owned(),
+                        },
+                        () = session.ended() => "ended".to_owned(),
+                    };
+                    ToolResult::Value(format!("\"{said}\""))
                 }
                 Some("png") => ToolResult::Response {
                     status: 200,

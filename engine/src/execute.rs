@@ -1,0 +1,260 @@
+//! `execute__<connection>`: one request, written by the agent, without a tool.
+//! Reads go; every write asks for itself and no answer stands. It is a run like
+//! any other, only that instead of a module one request goes to its session.
+
+use crate::canonical::digest;
+use crate::command::Caller;
+use crate::desk::RunDesk;
+use crate::id::new_id;
+use crate::port::RunRow;
+use crate::running::Running;
+use crate::{
+    Engine, EngineError, Envelope, ExecuteRequest, Job, Live, Outcome, RunLimits, RunReport,
+    Sandbox, StageTimes, ToolName, ToolResult,
+};
+use cambium_proxy::{
+    Admission, BoxFuture, CallSite, Connection, ConnectionStatus, ContentHash, Hints,
+    MethodPattern, OutboundRequest, PathPattern, Refusal, RunId, Session, SessionSpec,
+};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The reserved vendor.
+pub(crate) const VENDOR: &str = "execute";
+/// A request's own time; a vendor has 30 s of it.
+const WALL: Duration = Duration::from_secs(60);
+/// It may write and delete: the policy asks about each.
+const HINTS: Hints = Hints { read_only: false, destructive: true };
+
+impl Engine {
+    /// The connections an agent may send single requests over, by slug.
+    pub async fn executes(&self, caller: &Caller) -> Result<Vec<Connection>, EngineError> {
+        let mut usable = Vec::new();
+        for connection in self.connections().await? {
+            if connection.status == ConnectionStatus::Connected
+                && self.usable(&connection, Some(&caller.agent.id)).await.is_ok()
+            {
+                usable.push(connection);
+            }
+        }
+        Ok(usable)
+    }
+
+    /// Sends one request.
+    pub async fn execute(&self, caller: &Caller, request: ExecuteRequest, live: Live) -> Envelope {
+        let mut run = None;
+        self.send_one(caller, request, live, &mut run).await.unwrap_or_else(|error| {
+            let mut envelope = Envelope::from(&error);
+            envelope.run = run.map(|run: RunId| run.to_string());
+            envelope
+        })
+    }
+
+    async fn send_one(
+        &self,
+        caller: &Caller,
+        request: ExecuteRequest,
+        live: Live,
+        run: &mut Option<RunId>,
+    ) -> Result<Envelope, EngineError> {
+        caller.active()?;
+        let agent = &caller.agent.id;
+        let connection = self.connection(&request.connection).await?;
+        let tool = ToolName::new(VENDOR, &connection.slug)?;
+        let dry_run = request.dry_run;
+        let outbound = outbound(request)?;
+        let guard = self.flights.begin(agent).await?;
+        let known = self.agent_by_id(agent).await?;
+        if known.paused {
+            return Err(EngineError::AgentPaused(known.name));
+        }
+        let begun_ms = self.now();
+        let row = RunRow {
+            id: RunId::new(new_id(begun_ms)?),
+            person: self.person.clone(),
+            agent: agent.clone(),
+            tool: tool.clone(),
+            number: 0,
+            version: content(),
+            connection: connection.id.clone(),
+            dry_run,
+            detached: false,
+            node: self.parts.node.clone(),
+            call_key: None,
+            begun_ms,
+            outcome: None,
+            ended_ms: None,
+        };
+        self.parts.store.begin_run(&row).await?;
+        *run = Some(row.id.clone());
+        let admitted = async {
+            self.usable(&connection, Some(agent)).await?;
+            let question = Admission {
+                person: &self.person,
+                agent,
+                tool: &tool.to_string(),
+                version: &content(),
+                connection: &connection,
+                hints: HINTS,
+                dry_run,
+                each: true,
+            };
+            Ok::<_, EngineError>(self.parts.proxy.admit(question).await?)
+        };
+        let grant = match admitted.await {
+            Ok(grant) => grant,
+            Err(error) => {
+                self.end_unrun(&row.id, &error).await;
+                return Err(error);
+            }
+        };
+        let budget = self.parts.settings.wait_budget;
+        let desk = RunDesk::new(self.approvals.clone(), tool.clone(), 0, budget, live.held.clone());
+        let spec = SessionSpec {
+            run: row.id.clone(),
+            person: row.person.clone(),
+            agent: row.agent.clone(),
+            tool: tool.to_string(),
+            version: content(),
+            sites: sites(&connection),
+            connection: connection.clone(),
+            hints: HINTS,
+            grant,
+        };
+        let session = self.parts.proxy.open(spec, Arc::new(desk));
+        let running = Running {
+            parts: self.parts.clone(),
+            sandbox: Arc::new(OneRequest(outbound)),
+            counts: false,
+            owed: self.owed.clone(),
+            guard,
+            agent_name: known.name,
+            job: job(&row, &connection),
+            row,
+            connection,
+            session,
+            backstop: WALL + budget,
+            notes: Vec::new(),
+        };
+        self.run(running, false, live).await
+    }
+}
+
+/// Sends its request where a sandbox would run a module.
+struct OneRequest(OutboundRequest);
+
+impl OneRequest {
+    async fn send(&self, session: &Session, most: usize) -> Result<ToolResult, Refusal> {
+        let reply = session.send(self.0.clone()).await?;
+        let content_type = reply.headers.iter().find(|(name, _)| name == "content-type");
+        let content_type =
+            content_type.map(|(_, value)| value.to_ascii_lowercase()).unwrap_or_default();
+        let (status, mut from, mut body) = (reply.status, reply.body, Vec::new());
+        while let Some(chunk) = from.chunk().await {
+            body.extend_from_slice(&chunk?);
+            if body.len() > most {
+                return Err(Refusal::ResponseTooLarge(format!(
+                    "the answer is longer than the {most} bytes a result may have"
+                )));
+            }
+        }
+        Ok(ToolResult::Response { status, content_type, body: body.into() })
+    }
+}
+
+impl Sandbox for OneRequest {
+    fn run<'a>(&'a self, job: Job, session: Arc<Session>) -> BoxFuture<'a, RunReport> {
+        Box::pin(async move {
+            let outcome = tokio::select! {
+                biased;
+                sent = self.send(&session, job.limits.result_bytes) => match sent {
+                    Ok(result) => Outcome::Ok(result),
+                    Err(refusal) => {
+                        Outcome::ToolError { message: refusal.to_string(), stack: String::new() }
+                    }
+                },
+                () = session.ended() => Outcome::PolicyDenied,
+            };
+            let times = StageTimes::default();
+            RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times }
+        })
+    }
+}
+
+/// What stands for the content of a version: there is no code.
+fn content() -> ContentHash {
+    ContentHash(digest(&[b"execute"]))
+}
+
+/// Any path of any host of the connection, by any method.
+fn sites(connection: &Connection) -> Vec<CallSite> {
+    let methods = [MethodPattern::Any, MethodPattern::Exactly("DELETE".into())];
+    let of = |label: &str| {
+        let host = Some(label.to_owned());
+        methods.clone().map(|method| CallSite {
+            method,
+            host: host.clone(),
+            path: PathPattern::Any,
+        })
+    };
+    connection.hosts.iter().flat_map(|host| of(&host.label)).collect()
+}
+
+fn outbound(request: ExecuteRequest) -> Result<OutboundRequest, EngineError> {
+    let mut target = request.path;
+    for (at, (name, value)) in request.query.iter().enumerate() {
+        target.push(if at == 0 && !target.contains('?') { '?' } else { '&' });
+        encode(&mut target, name);
+        target.push('=');
+        encode(&mut target, value);
+    }
+    let mut headers: Vec<(String, Vec<u8>)> =
+        request.headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect();
+    let body = match request.body {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(text)) => text.into_bytes(),
+        Some(json) => {
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                headers.push(("content-type".into(), b"application/json".to_vec()));
+            }
+            json.to_string().into_bytes()
+        }
+    };
+    let method = request.method.to_ascii_uppercase();
+    if matches!(method.as_str(), "GET" | "HEAD") && !body.is_empty() {
+        return Err(EngineError::ArgumentInvalid {
+            name: "body".into(),
+            reason: format!("{method} takes no body"),
+        });
+    }
+    let body = body.into();
+    Ok(OutboundRequest { method, host: request.host, target, headers, body, sdk: false })
+}
+
+fn encode(target: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            target.push(char::from(byte));
+        } else {
+            let _ = write!(target, "%{byte:02X}");
+        }
+    }
+}
+
+fn job(row: &RunRow, connection: &Connection) -> Job {
+    Job {
+        run: row.id.clone(),
+        agent: row.agent.clone(),
+        version: content(),
+        tool: row.tool.to_string(),
+        javascript: "".into(),
+        input: "{}".into(),
+        connection_slug: connection.slug.clone(),
+        vendor: connection.vendor.clone(),
+        display_name: connection.display_name.clone(),
+        proxy_base: String::new(),
+        limits: RunLimits { wall: WALL, ..RunLimits::default() },
+    }
+}
