@@ -46,9 +46,9 @@ mod working_set;
 pub use cambium_proxy::{AskId as AskName, Connection};
 pub use check::{CheckReport, Checker, Diagnostic, Severity, check_bytes, check_module};
 pub use command::{
-    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest, FindHit, FindReply, HistoryEntry,
-    Leaving, Live, NewAgent, NewConnection, PublishRequest, Published, Publisher, SweepPlan,
-    ToolSource, WorkingSetEntry,
+    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest, FindHit,
+    FindReply, HistoryEntry, Leaving, Live, NewAgent, NewConnection, PublishRequest, Published,
+    Publisher, SweepPlan, ToolSource, WorkingSetEntry,
 };
 pub use engine::{Engine, Parts, Settings};
 pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};

@@ -5,8 +5,8 @@ use super::{Actor, Change, Person, Request};
 use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
-    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent, NewConnection,
-    PersonCredential, PersonProof, PublishRequest, Publisher, ToolName, Version,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent,
+    NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, ToolName, Version,
 };
 use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
 use serde::Serialize;
