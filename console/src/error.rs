@@ -47,6 +47,15 @@ impl Problem {
         )
     }
 
+    pub(crate) fn answer() -> Self {
+        Self::told(
+            StatusCode::BAD_REQUEST,
+            "answer_refused",
+            "The vendor's answer is longer than any is.",
+            "Nothing was done. Begin the sign-in anew.",
+        )
+    }
+
     pub(crate) fn missing() -> Self {
         Self::told(
             StatusCode::NOT_FOUND,

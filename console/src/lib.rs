@@ -58,6 +58,12 @@ pub fn router(engine: Arc<Engine>, settings: Settings) -> Router {
         .route("/toolbox", get(pages::toolbox::list))
         .route("/toolbox/{tool}", get(pages::toolbox::show))
         .route("/connections", get(pages::connections::list))
+        .route(
+            "/connections/{slug}/authorize",
+            get(pages::sign_in::show).post(pages::sign_in::begin),
+        )
+        .route("/oauth/callback", get(pages::sign_in::returned))
+        .route("/oauth/complete", get(pages::sign_in::complete))
         .fallback(pages::missing)
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(from_fn_with_state(console.settings.clone(), guard::check))

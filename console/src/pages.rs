@@ -6,6 +6,7 @@ pub(crate) mod agents;
 pub(crate) mod asks;
 pub(crate) mod connections;
 pub(crate) mod login;
+pub(crate) mod sign_in;
 pub(crate) mod toolbox;
 
 use crate::Console;

@@ -452,3 +452,108 @@ async fn standing_and_destructive_answers_need_the_passphrase_again() {
     assert_eq!(house.post(&ask, &cookie, &body).await.status, 303);
     assert_eq!(house.state(&id).await, "allowed_once");
 }
+
+/// A connection whose vendor is a closed port: everything up to the redemption
+/// can be seen, and that it fails closed.
+async fn with_sign_in(house: &House) -> String {
+    let code = house.engine.issue_code().await.unwrap();
+    let proof = house.engine.prove_person(PersonCredential::Code(code)).await.unwrap();
+    let scheme = serde_json::json!({
+        "scheme": "oauth2_authorization_code", "client_auth": "none", "client_id": "me",
+        "authorization_url": "https://localhost:1/authorize", "token_url": "https://localhost:1/token",
+        "issuer": "https://localhost:1",
+    });
+    let exceptions = serde_json::json!([{"cidr": "127.0.0.0/8", "port": 1}]);
+    let new = NewConnection {
+        slug: "bank".into(),
+        vendor: "bank".into(),
+        display_name: "Bank <b>".into(),
+        hosts: vec![Host { label: "api".into(), name: "localhost".into(), port: 1 }],
+        scheme: serde_json::from_value(scheme).unwrap(),
+        exceptions: serde_json::from_value(exceptions).unwrap(),
+        ca_pem: None,
+        overrides: cambium_proxy::Overrides::default(),
+        agents: Vec::new(),
+    };
+    let made = house.engine.create_connection(&proof, new, None).await.unwrap();
+    made.id.to_string()
+}
+
+/// The link on the page after the form, unescaped.
+async fn link(house: &House, cookie: &str, form: &str) -> String {
+    let page = house.post("/connections/bank/authorize", cookie, &format!("form={form}")).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    let link = page.body.split("<a href=\"https://").nth(1).unwrap();
+    let link = link.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+    format!("https://{link}")
+}
+
+fn state_in(link: &str) -> &str {
+    link.split("&state=").nth(1).unwrap().split('&').next().unwrap()
+}
+
+#[tokio::test]
+async fn d17_a_sign_in_begins_and_ends_in_one_session_and_once() {
+    let (house, _) = House::with_ask("sign-in", Effect::Write).await;
+    with_sign_in(&house).await;
+    let (cookie, form) = house.log_in().await;
+    let list = house.get("/connections", &cookie).await;
+    assert!(list.body.contains("waits for you to sign in"), "{}", list.body);
+    assert!(list.body.contains("/connections/bank/authorize"));
+    // Without a session or a form of its own nothing begins; another scheme has no page.
+    assert_eq!(house.get("/connections/bank/authorize", "").await.status, 303);
+    assert_eq!(house.get("/connections/acme/authorize", &cookie).await.status, 404);
+    for forged in ["", "form=x"] {
+        let refused = house.post("/connections/bank/authorize", &cookie, forged).await;
+        assert_eq!(refused.status, 403);
+    }
+    let page = house.get("/connections/bank/authorize", &cookie).await;
+    assert!(page.body.contains("Bank &#60;b&#62;"), "{}", page.body);
+    let first = link(&house, &cookie, &form).await;
+    assert!(first.starts_with("https://localhost:1/authorize?response_type=code&client_id=me&"));
+    let back = format!(
+        "&redirect_uri=http%3A%2F%2F127.0.0.1%3A{}%2Foauth%2Fcallback&",
+        house.address.port()
+    );
+    assert!(first.contains(&back) && first.contains("&code_challenge_method=S256"), "{first}");
+
+    // The vendor's answer arrives without the cookie and is only passed on.
+    let state = state_in(&first).to_owned();
+    let query =
+        format!("state={state}&code=a%22%3E%3Cscript%3E&iss=https%3A%2F%2Flocalhost%3A1&x=1");
+    let returned = house.get(&format!("/oauth/callback?{query}"), "").await;
+    assert_eq!(returned.status, 200);
+    let onward =
+        format!("url=/oauth/complete?state={}", state.replace('-', "%2D").replace('_', "%5F"));
+    assert!(returned.body.contains(&onward), "{}", returned.body);
+    assert!(!returned.body.contains("<script>") && !returned.body.contains("x=1"));
+
+    // Another session, or none, brings nothing and uses the sign-in up.
+    let complete = |state: &str| {
+        format!("/oauth/complete?state={state}&code=c&iss=https%3A%2F%2Flocalhost%3A1")
+    };
+    assert_eq!(house.get(&complete(&state), "").await.status, 303);
+    let (other, _) = house.log_in().await;
+    let stolen = house.get(&complete(&state), &other).await;
+    assert_eq!(stolen.status, 400, "{}", stolen.body);
+    assert!(stolen.body.contains("no sign-in of this session"));
+    assert_eq!(house.get(&complete(&state), &cookie).await.status, 400);
+
+    // Its own session gets as far as the vendor, which is a closed port.
+    let second = link(&house, &cookie, &form).await;
+    assert_ne!(state_in(&second), state);
+    let failed = house.get(&complete(state_in(&second)), &cookie).await;
+    assert_eq!(failed.status, 403);
+    assert!(failed.body.contains("credential_unavailable"), "{}", failed.body);
+    // An answer that names no issuer, another one, or no code is not redeemed.
+    for answer in ["code=c", "code=c&iss=https%3A%2F%2Fevil.test", "error=access_denied"] {
+        let begun = link(&house, &cookie, &form).await;
+        let refused = house
+            .get(&format!("/oauth/complete?state={}&{answer}", state_in(&begun)), &cookie)
+            .await;
+        assert_eq!(refused.status, 403, "{answer}");
+    }
+    assert_eq!(house.get("/oauth/complete?state=guessed&code=c", &cookie).await.status, 400);
+    let still = house.engine.connection("bank").await.unwrap();
+    assert_eq!((still.status, still.generation), (cambium_proxy::ConnectionStatus::Pending, 1));
+}

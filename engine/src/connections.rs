@@ -36,12 +36,9 @@ impl Engine {
             self.agent_by_id(agent).await?;
         }
         let now = self.now();
-        // With a secret to seal it starts revoked: a connection that can be
-        // used is one whose secret is there.
-        let status = match secret {
-            Some(_) => ConnectionStatus::Revoked,
-            None => ConnectionStatus::Connected,
-        };
+        // A connection that can be used is one whose secret is there.
+        let waits = secret.is_some() || new.scheme.needs_sign_in();
+        let status = if waits { ConnectionStatus::Pending } else { ConnectionStatus::Connected };
         let mut connection = Connection {
             id: ConnectionId::new(new_id(now)?),
             person: self.person.clone(),
@@ -63,8 +60,10 @@ impl Engine {
             .map_err(|fault| taken(fault, &connection.slug))?;
         if let Some(secret) = secret {
             self.parts.proxy.seal(&connection, secret).await?;
-            self.parts.store.mark_connected(&connection.id).await?;
-            connection.status = ConnectionStatus::Connected;
+            if !connection.scheme.needs_sign_in() {
+                self.parts.store.mark_connected(&connection.id).await?;
+                connection.status = ConnectionStatus::Connected;
+            }
         }
         let changes = changes(None, &connection);
         if !changes.is_empty() {
@@ -98,6 +97,7 @@ impl Engine {
         reachable(&after.hosts, &after.exceptions)?;
         self.parts.proxy.check_exceptions(&after.exceptions)?;
         bounded(&after.overrides)?;
+        after.scheme.check(&after.exceptions).map_err(field)?;
         after.generation += 1;
         // On record before it holds: a change nobody can read is not made.
         self.parts.proxy.record_change(&after, changes(Some(&before), &after)).await?;
@@ -151,8 +151,15 @@ impl Engine {
         agent: Option<&AgentId>,
     ) -> Result<(), EngineError> {
         let slug = &connection.slug;
-        if connection.status == ConnectionStatus::Revoked {
-            return Err(Refusal::ConnectionRevoked(format!("`{slug}` was revoked")).into());
+        match connection.status {
+            ConnectionStatus::Connected => {}
+            ConnectionStatus::Pending => {
+                let said = format!("`{slug}` waits for a person to sign in at the vendor's");
+                return Err(Refusal::CredentialUnavailable(said).into());
+            }
+            ConnectionStatus::Revoked => {
+                return Err(Refusal::ConnectionRevoked(format!("`{slug}` was revoked")).into());
+            }
         }
         if let Some(agent) = agent {
             let scope = self.parts.store.scope(&connection.id).await?;
@@ -165,7 +172,10 @@ impl Engine {
     }
 
     /// Which agents may use a connection.
-    async fn in_scope(&self, connection: &ConnectionId) -> Result<Vec<AgentId>, EngineError> {
+    pub(crate) async fn in_scope(
+        &self,
+        connection: &ConnectionId,
+    ) -> Result<Vec<AgentId>, EngineError> {
         let scope = self.parts.store.scope(connection).await?;
         if !scope.is_empty() {
             return Ok(scope);
@@ -184,6 +194,11 @@ impl Engine {
         }
         Ok(rows)
     }
+}
+
+/// An entry at fault, by its field.
+fn field(fault: EntryFault) -> EngineError {
+    EngineError::ArgumentInvalid { name: fault.field.to_owned(), reason: fault.reason }
 }
 
 fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError> {
@@ -220,11 +235,7 @@ fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError
     if let Some(Err(refusal)) = new.ca_pem.as_deref().map(Proxy::check_authority) {
         return wrong("caPem", refusal.to_string());
     }
-    let field = |fault: EntryFault| EngineError::ArgumentInvalid {
-        name: fault.field.to_owned(),
-        reason: fault.reason,
-    };
-    new.scheme.check().map_err(field)?;
+    new.scheme.check(&new.exceptions).map_err(field)?;
     Proxy::check_secret(&new.scheme, secret).map_err(field)
 }
 

@@ -1,7 +1,7 @@
 //! The engine's front door: what it is built from, how it starts, ticks and
 //! drains. The commands it can be given stand in the files that carry them out:
 //! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
-//! `connections` and `person`.
+//! `connections`, `sign_in` and `person`.
 
 use crate::approvals::Approvals;
 use crate::flight::Flights;
@@ -13,6 +13,7 @@ use crate::owed::Owed;
 use crate::person::Attempts;
 use crate::port::{PersonRow, Store};
 use crate::rule::SWEEP_EVERY;
+use crate::sign_in::SignIns;
 use crate::toolbox::Toolbox;
 use crate::{Checker, EngineError, Event, Sandbox};
 use cambium_proxy::{Clock, PersonId, Proxy, StoreFault, Vault};
@@ -71,6 +72,7 @@ pub struct Engine {
     pub(crate) offers: Offers,
     pub(crate) replays: Replays,
     pub(crate) attempts: Attempts,
+    pub(crate) sign_ins: SignIns,
     /// Held by the sweep under way.
     pub(crate) sweeping: tokio::sync::Mutex<()>,
     /// Every run's task.
@@ -114,6 +116,7 @@ impl Engine {
             offers: Offers::default(),
             replays: Replays::default(),
             attempts: Attempts::default(),
+            sign_ins: SignIns::default(),
             sweeping: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             stop_runs: CancellationToken::new(),

@@ -151,6 +151,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::ResponseTooLarge,
         Refusal::OutcomeUnknown,
         Refusal::CredentialUnavailable,
+        Refusal::CredentialPath,
+        Refusal::ClockSkew,
         Refusal::ConnectionRevoked,
         Refusal::ConnectionNotInScope,
         Refusal::RunClosed,

@@ -33,6 +33,8 @@ pub struct Exception {
 pub enum ConnectionStatus {
     /// Confirmed and its secret entered.
     Connected,
+    /// Confirmed, and a person has yet to sign in at the vendor's.
+    Pending,
     /// A person took it back.
     Revoked,
 }
@@ -97,4 +99,11 @@ pub trait SecretStore: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<SealedSecret>, StoreFault>>;
     /// Stores or replaces it.
     fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>>;
+    /// Replaces exactly `old` by `new`, durably; [`StoreFault::Conflict`] when
+    /// something else is stored, and nothing is changed then.
+    fn replace_secret<'a>(
+        &'a self,
+        old: &'a SealedSecret,
+        new: &'a SealedSecret,
+    ) -> BoxFuture<'a, Result<(), StoreFault>>;
 }

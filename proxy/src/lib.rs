@@ -48,6 +48,7 @@ pub use clock::{Clock, SystemClock};
 pub use connection::{
     Connection, ConnectionSource, ConnectionStatus, Exception, Host, SealedSecret, SecretStore,
 };
+pub use credential::Consent;
 pub use grant::{Grant, Permit};
 pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
 pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};
@@ -59,7 +60,10 @@ pub use proxy::{Admission, Proxy, ProxyParts};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
 pub use resolve::{Resolve, SystemResolver};
-pub use scheme::{EntryFault, Scheme};
+pub use scheme::{
+    AwsScheme, ClientAuth, ClientScheme, CodeScheme, Endpoint, EntryFault, HmacAlgorithm,
+    HmacScheme, JwtAlgorithm, JwtScheme, KeyEncoding, Scheme, SignatureEncoding,
+};
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};

@@ -3,7 +3,7 @@
 use crate::approval::{self, About};
 use crate::audit::writer::Writer;
 use crate::audit::{AuditEvent, chain};
-use crate::credential::{self, Credential};
+use crate::credential::{self, Consent, Credential, Errand};
 use crate::gauge::Gauge;
 use crate::resolve;
 use crate::upstream;
@@ -76,7 +76,12 @@ pub(crate) struct Shared {
     pub(crate) parts: ProxyParts,
     pub(crate) writer: Writer,
     pub(crate) tasks: Tasks,
+    /// Token calls under way; they are let end when the proxy stops, since a
+    /// rotated refresh token is worth nothing half redeemed.
+    pub(crate) mints: TaskTracker,
     network: Network,
+    /// The same for token calls, whose sockets outlive the sessions'.
+    minting: Network,
     lines: Mutex<HashMap<ConnectionId, Arc<Line>>>,
 }
 
@@ -85,23 +90,42 @@ pub(crate) struct Shared {
 /// state it was made for.
 pub(crate) struct Line {
     connection: Connection,
-    upstream: Result<Upstream, Refusal>,
+    upstream: OnceCell<Upstream>,
+    tokens: Option<Result<Upstream, Refusal>>,
     credential: OnceCell<Arc<Credential>>,
     pub(crate) gauge: Gauge,
 }
 
 impl Line {
-    /// The clients of this state.
-    pub(crate) fn upstream(&self) -> Result<&Upstream, Refusal> {
-        self.upstream.as_ref().map_err(Refusal::clone)
+    /// The state it was made for.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The clients of this state, made at first use: they may need its
+    /// certificate.
+    pub(crate) async fn upstream(&self, shared: &Shared) -> Result<&Upstream, Refusal> {
+        let make = || async {
+            let identity = self.credential(shared).await?.identity()?;
+            Upstream::new(&self.connection, identity, &shared.network)
+        };
+        self.upstream.get_or_try_init(make).await
+    }
+
+    /// The way to its token endpoint.
+    pub(crate) fn token_endpoint(&self) -> Result<&Upstream, Refusal> {
+        let none = || Refusal::CredentialUnavailable("the scheme has no token endpoint".into());
+        self.tokens.as_ref().ok_or_else(none)?.as_ref().map_err(Refusal::clone)
     }
 
     /// The opened credential; read and opened at first use.
     pub(crate) async fn credential(&self, shared: &Shared) -> Result<Arc<Credential>, Refusal> {
         let open = || async {
-            let sealed = match self.connection.scheme.takes_secret() {
-                false => Ok(None),
-                true => shared.parts.secrets.secret(&self.connection.id).await,
+            let scheme = &self.connection.scheme;
+            let sealed = if scheme.takes_secret() || scheme.needs_sign_in() {
+                shared.parts.secrets.secret(&self.connection.id).await
+            } else {
+                Ok(None)
             };
             credential::open(&shared.parts.vault, &self.connection, sealed).map(Arc::new)
         };
@@ -121,17 +145,18 @@ impl Proxy {
             limits: parts.limits,
             tasks: tasks.clone(),
         };
-        let lines = Mutex::default();
-        Ok(Arc::new(Self { shared: Arc::new(Shared { parts, writer, tasks, network, lines }) }))
+        let own = Tasks { tracker: TaskTracker::new(), stop: CancellationToken::new() };
+        let minting = Network { tasks: own, ..network.clone() };
+        let (lines, mints) = (Mutex::default(), TaskTracker::new());
+        let shared = Shared { parts, writer, tasks, mints, network, minting, lines };
+        Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
     /// Turns what is stored into a grant. The only place that makes
     /// [`Grant::Write`]. A standing deny is `tool_denied`, dry run or not.
     pub async fn admit(&self, question: Admission<'_>) -> Result<Grant, Refusal> {
         let Admission { person, agent, tool, version, connection, hints, dry_run, each } = question;
-        if connection.status == ConnectionStatus::Revoked {
-            return Err(Refusal::ConnectionRevoked("the connection was revoked".into()));
-        }
+        usable(connection.status)?;
         let about = About {
             person,
             agent,
@@ -155,14 +180,41 @@ impl Proxy {
 
     /// Seals a secret for a connection as it stands and stores it.
     pub async fn seal(&self, connection: &Connection, secret: Secret) -> Result<(), Refusal> {
-        let parts = &self.shared.parts;
-        let sealed = credential::seal(&parts.vault, connection, &secret)?;
-        parts.secrets.put_secret(&sealed).await.map_err(|fault| {
-            tracing::error!(%fault, "a sealed secret could not be stored");
-            Refusal::CredentialUnavailable("the sealed secret could not be stored".into())
-        })?;
-        self.shared.forget(&connection.id);
-        Ok(())
+        let sealed = credential::seal(&self.shared.parts.vault, connection, &secret)?;
+        self.shared.store_secret(&sealed).await
+    }
+
+    /// The link at which a person signs in, and what is to be kept until their
+    /// browser comes back to `redirect_uri`.
+    pub fn begin_consent(
+        connection: &Connection,
+        redirect_uri: &str,
+    ) -> Result<(String, Consent), Refusal> {
+        credential::begin(connection, redirect_uri)
+    }
+
+    /// Redeems the code a browser brought back. With `same_account` the
+    /// connection stays as it is and what was got is stored. Without, the
+    /// connection's next generation and what is sealed for it are answered, to
+    /// be stored in one step: what a person allowed is then asked again.
+    pub async fn finish_consent(
+        &self,
+        connection: &Connection,
+        consent: Consent,
+        code: &Secret,
+        issuer: Option<&str>,
+        same_account: bool,
+    ) -> Result<(Connection, Option<SealedSecret>), Refusal> {
+        let shared = &self.shared;
+        let mut after = connection.clone();
+        after.generation += u64::from(!same_account);
+        let errand = Errand::of_person(shared.clone(), shared.line(connection));
+        let sealed = credential::finish(&errand, &after, consent, code, issuer).await?;
+        if !same_account {
+            return Ok((after, Some(sealed)));
+        }
+        shared.store_secret(&sealed).await?;
+        Ok((after, None))
     }
 
     /// Whether a host may be an entry of a connection: a valid public name, or
@@ -223,11 +275,12 @@ impl Proxy {
         before: &Connection,
         after: &Connection,
     ) -> Result<Option<SealedSecret>, Refusal> {
-        if !before.scheme.takes_secret() {
+        if !before.scheme.takes_secret() && !before.scheme.needs_sign_in() {
             return Ok(None);
         }
-        let sealed = self.shared.parts.secrets.secret(&before.id).await;
-        credential::reseal(&self.shared.parts.vault, before, after, sealed).map(Some)
+        let parts = &self.shared.parts;
+        let sealed = parts.secrets.secret(&before.id).await;
+        credential::reseal(&parts.vault, before, after, sealed, parts.clock.now_ms()).map(Some)
     }
 
     /// Walks the audit chain; answers the number of rows, or the first row that
@@ -242,7 +295,27 @@ impl Proxy {
         self.shared.tasks.stop.cancel();
         self.shared.tasks.tracker.close();
         self.shared.tasks.tracker.wait().await;
+        // Bounded by the deadline of a token call.
+        self.shared.mints.close();
+        self.shared.mints.wait().await;
+        let Tasks { tracker, stop } = &self.shared.minting.tasks;
+        stop.cancel();
+        tracker.close();
+        tracker.wait().await;
         self.shared.writer.stop().await;
+    }
+}
+
+/// Whether a connection can be used at all.
+pub(crate) fn usable(status: ConnectionStatus) -> Result<(), Refusal> {
+    match status {
+        ConnectionStatus::Connected => Ok(()),
+        ConnectionStatus::Pending => Err(Refusal::CredentialUnavailable(
+            "a person has yet to sign in at the vendor's".into(),
+        )),
+        ConnectionStatus::Revoked => {
+            Err(Refusal::ConnectionRevoked("the connection was revoked".into()))
+        }
     }
 }
 
@@ -260,14 +333,25 @@ impl Shared {
         {
             return line.clone();
         }
+        let endpoint = connection.scheme.token_endpoint();
         let line = Arc::new(Line {
             connection: connection.clone(),
-            upstream: Upstream::new(connection, &self.network),
+            upstream: OnceCell::new(),
+            tokens: endpoint.map(|to| Upstream::to_endpoint(to, connection, &self.minting)),
             credential: OnceCell::new(),
             gauge: Gauge::new(&connection.overrides, &self.parts.limits),
         });
         lines.insert(connection.id.clone(), line.clone());
         line
+    }
+
+    async fn store_secret(&self, sealed: &SealedSecret) -> Result<(), Refusal> {
+        self.parts.secrets.put_secret(sealed).await.map_err(|fault| {
+            tracing::error!(%fault, "a sealed secret could not be stored");
+            Refusal::CredentialUnavailable("the sealed secret could not be stored".into())
+        })?;
+        self.forget(&sealed.connection);
+        Ok(())
     }
 
     /// Drops what is kept for a connection: its secret or its state changed.

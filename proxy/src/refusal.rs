@@ -94,6 +94,10 @@ refusals! {
     OutcomeUnknown = "outcome_unknown", Vendor, retry false, "read the vendor's state before writing again";
     /// No credential could be placed.
     CredentialUnavailable = "credential_unavailable", Person, retry true, "call request_credential for this connection";
+    /// A path where credentials are handed out.
+    CredentialPath = "credential_path", Tool, retry false, "leave the token endpoint to the proxy; it gets the token itself";
+    /// This machine's clock and the vendor's are too far apart for a signature.
+    ClockSkew = "clock_skew", Person, retry true, "ask the person to set this machine's clock";
     /// The connection was revoked.
     ConnectionRevoked = "connection_revoked", Person, retry false, "ask the person to reconnect";
     /// The connection is not in the agent's scope.

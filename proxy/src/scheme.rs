@@ -1,15 +1,18 @@
 //! How a connection's credential is put on a request: which scheme, and what a
 //! person chose for it. Nothing here is secret; the secret is in the vault and
-//! sealed to these very bytes. How each scheme places it, and what its secret
-//! must look like, is in `credential/`, one file a scheme.
+//! sealed to these very bytes. `check` says what may be chosen. How each scheme
+//! places its credential, and what its secret must look like, is in
+//! `credential/`, one file a scheme.
+
+mod check;
+mod config;
+
+pub use config::{
+    AwsScheme, ClientAuth, ClientScheme, CodeScheme, Endpoint, HmacAlgorithm, HmacScheme,
+    JwtAlgorithm, JwtScheme, KeyEncoding, SignatureEncoding,
+};
 
 use serde::{Deserialize, Serialize};
-
-/// Longest header name, prefix or parameter name, bytes: no vendor needs more.
-const NAME_BYTES: usize = 64;
-
-/// Longest other text of a scheme, bytes.
-const TEXT_BYTES: usize = 512;
 
 /// How a credential is put on a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +53,18 @@ pub enum Scheme {
         /// `/bot{token}`.
         template: String,
     },
+    /// A signature over a message the connection fixes.
+    Hmac(HmacScheme),
+    /// AWS Signature Version 4, in headers.
+    AwsSigv4(AwsScheme),
+    /// A token signed with a key of the connection's, sent or exchanged.
+    JwtAssertion(JwtScheme),
+    /// A certificate of the connection's in the TLS handshake.
+    Mtls,
+    /// An access token got for the client itself.
+    Oauth2ClientCredentials(ClientScheme),
+    /// Access tokens got for a person who signed in at the vendor's.
+    Oauth2AuthorizationCode(CodeScheme),
 }
 
 /// An entry a person must write otherwise: which field, and why.
@@ -68,25 +83,6 @@ impl EntryFault {
     }
 }
 
-/// Headers that frame, route or read a request: never a credential's.
-const NOT_A_CREDENTIAL: &[&str] = &[
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-authorization",
-    "range",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-];
-
 impl Scheme {
     /// Its name as written in a connection.
     pub fn name(&self) -> &'static str {
@@ -98,6 +94,12 @@ impl Scheme {
             Self::Basic { .. } => "basic",
             Self::Cookie { .. } => "cookie",
             Self::UrlPath { .. } => "url_path",
+            Self::Hmac(_) => "hmac",
+            Self::AwsSigv4(_) => "aws_sigv4",
+            Self::JwtAssertion(_) => "jwt_assertion",
+            Self::Mtls => "mtls",
+            Self::Oauth2ClientCredentials(_) => "oauth2_client_credentials",
+            Self::Oauth2AuthorizationCode(_) => "oauth2_authorization_code",
         }
     }
 
@@ -112,98 +114,96 @@ impl Scheme {
             Self::Basic { username: None } => "key as user name".into(),
             Self::Cookie { name } => format!("cookie {name}"),
             Self::UrlPath { template } => format!("token in the path {template}"),
+            Self::Hmac(scheme) => {
+                let names: Vec<&str> = scheme.headers.keys().map(String::as_str).collect();
+                format!("HMAC of `{}` in {}", scheme.message, names.join(", "))
+            }
+            Self::AwsSigv4(scheme) => format!(
+                "AWS signature of {} for {} in {}",
+                scheme.access_key_id, scheme.service, scheme.region
+            ),
+            Self::JwtAssertion(scheme) => match &scheme.token_url {
+                Some(endpoint) => format!("token of {} exchanged at {endpoint}", scheme.issuer),
+                None => format!("signed token of {}", scheme.issuer),
+            },
+            Self::Mtls => "client certificate".into(),
+            Self::Oauth2ClientCredentials(scheme) => {
+                format!("token of client {} from {}", scheme.client_id, scheme.token_url)
+            }
+            Self::Oauth2AuthorizationCode(scheme) => format!(
+                "sign-in at {}, tokens for client {} from {}",
+                scheme.authorization_url, scheme.client_id, scheme.token_url
+            ),
         }
     }
 
     /// Whether a person enters a secret for it.
     pub fn takes_secret(&self) -> bool {
-        !matches!(self, Self::None)
+        match self {
+            Self::None => false,
+            Self::Oauth2AuthorizationCode(scheme) => scheme.client_auth != ClientAuth::None,
+            Self::Bearer
+            | Self::ApiKeyHeader { .. }
+            | Self::ApiKeyQuery { .. }
+            | Self::Basic { .. }
+            | Self::Cookie { .. }
+            | Self::UrlPath { .. }
+            | Self::Hmac(_)
+            | Self::AwsSigv4(_)
+            | Self::JwtAssertion(_)
+            | Self::Mtls
+            | Self::Oauth2ClientCredentials(_) => true,
+        }
+    }
+
+    /// Whether a person must sign in at the vendor's before it can be used.
+    pub fn needs_sign_in(&self) -> bool {
+        matches!(self, Self::Oauth2AuthorizationCode(_))
+    }
+
+    /// Whether what is sent is dated by this machine's clock.
+    pub(crate) fn is_dated(&self) -> bool {
+        matches!(self, Self::Hmac(_) | Self::AwsSigv4(_) | Self::JwtAssertion(_))
+    }
+
+    /// Where its tokens are got, if it has any.
+    pub(crate) fn token_endpoint(&self) -> Option<&Endpoint> {
+        match self {
+            Self::JwtAssertion(scheme) => scheme.token_url.as_ref(),
+            Self::Oauth2ClientCredentials(scheme) => Some(&scheme.token_url),
+            Self::Oauth2AuthorizationCode(scheme) => Some(&scheme.token_url),
+            Self::None
+            | Self::Bearer
+            | Self::ApiKeyHeader { .. }
+            | Self::ApiKeyQuery { .. }
+            | Self::Basic { .. }
+            | Self::Cookie { .. }
+            | Self::UrlPath { .. }
+            | Self::Hmac(_)
+            | Self::AwsSigv4(_)
+            | Self::Mtls => None,
+        }
     }
 
     /// Whether a header is the credential's, so that no module may set it.
     pub(crate) fn owns_header(&self, name: &str) -> bool {
         match self {
-            Self::None | Self::ApiKeyQuery { .. } | Self::UrlPath { .. } => false,
-            Self::Bearer | Self::Basic { .. } => name == "authorization",
+            Self::None | Self::ApiKeyQuery { .. } | Self::UrlPath { .. } | Self::Mtls => false,
+            Self::Bearer
+            | Self::Basic { .. }
+            | Self::JwtAssertion(_)
+            | Self::Oauth2ClientCredentials(_)
+            | Self::Oauth2AuthorizationCode(_) => name == "authorization",
             Self::ApiKeyHeader { header, .. } => name == header,
             Self::Cookie { .. } => name == "cookie",
+            Self::Hmac(scheme) => scheme.headers.contains_key(name),
+            Self::AwsSigv4(_) => {
+                name == "authorization"
+                    || ["x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
+                        .contains(&name)
+            }
         }
     }
-
-    /// Whether a person's choices can be used; the fault names the field.
-    pub fn check(&self) -> Result<(), EntryFault> {
-        match self {
-            Self::None | Self::Bearer | Self::Basic { username: None } => Ok(()),
-            Self::ApiKeyHeader { header, prefix } => {
-                check_header("header", header)?;
-                check_text("prefix", prefix, NAME_BYTES)
-            }
-            Self::ApiKeyQuery { parameter } => check_token("parameter", parameter),
-            Self::Basic { username: Some(username) } => {
-                if username.is_empty() {
-                    return Err(EntryFault::new("username", "is empty; leave it out"));
-                }
-                if username.contains(':') {
-                    let reason = "holds `:`, which ends a user name in this scheme";
-                    return Err(EntryFault::new("username", reason));
-                }
-                check_text("username", username, TEXT_BYTES)
-            }
-            Self::Cookie { name } => check_token("name", name),
-            Self::UrlPath { template } => check_template(template),
-        }
-    }
-}
-
-/// A header a credential may be in.
-fn check_header(field: &'static str, name: &str) -> Result<(), EntryFault> {
-    let plain = name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-    if name.is_empty() || name.len() > NAME_BYTES || !plain {
-        return Err(EntryFault::new(field, "must be a lower-case header name"));
-    }
-    if NOT_A_CREDENTIAL.contains(&name) {
-        return Err(EntryFault::new(field, format!("`{name}` has a meaning of its own")));
-    }
-    Ok(())
-}
-
-/// A name that needs no encoding in a query or a cookie.
-fn check_token(field: &'static str, name: &str) -> Result<(), EntryFault> {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
-    if name.is_empty() || name.len() > NAME_BYTES || !plain {
-        let reason = "must be 1 to 64 letters, digits, `-`, `.` or `_`";
-        return Err(EntryFault::new(field, reason));
-    }
-    Ok(())
-}
-
-/// Plain visible text.
-fn check_text(field: &'static str, text: &str, most: usize) -> Result<(), EntryFault> {
-    if text.len() > most || !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
-        let reason = format!("must be at most {most} bytes of visible ASCII");
-        return Err(EntryFault::new(field, reason));
-    }
-    Ok(())
-}
-
-/// `{token}` once, in a path nobody can read in two ways.
-fn check_template(template: &str) -> Result<(), EntryFault> {
-    let wrong = |reason: &str| Err(EntryFault::new("template", reason));
-    let Some((before, after)) = template.split_once("{token}") else {
-        return wrong("must hold `{token}` where the secret goes, like `/bot{token}`");
-    };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@".contains(&b);
-    if template.len() > TEXT_BYTES || !before.bytes().chain(after.bytes()).all(plain) {
-        return wrong("must hold `{token}` once and otherwise letters, digits and `-._~:@/`");
-    }
-    if !before.starts_with('/') || after.ends_with('/') {
-        return wrong("must start with `/` and not end with one");
-    }
-    // Around a token that is itself no dot segment.
-    if template.split('/').skip(1).any(|segment| matches!(segment, "" | "." | "..")) {
-        return wrong("holds an empty or dot segment");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a vendor's answer goes through before a module sees it: one content
 //! coding decoded under caps, then every form of the secret hidden, across
-//! chunk boundaries. Which headers pass is `headers.rs`'s.
+//! chunk boundaries, and then the tokens it hands out itself. Which headers pass is `headers.rs`'s.
 
 mod decode;
+mod mask;
 mod redact;
 
 pub(crate) use decode::{Coding, Decoder};
+pub(crate) use mask::Mask;
 pub(crate) use redact::{Redactor, SHORTEST, Stream};

@@ -8,7 +8,8 @@ mod dial;
 mod tls;
 mod wire;
 
-use crate::{Connection, Effect, Limits, Refusal, Resolve};
+use crate::credential::Identity;
+use crate::{Connection, Effect, Endpoint, Limits, Refusal, Resolve};
 use bytes::Bytes;
 use dial::{DialError, Dialler};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -25,7 +26,12 @@ use tokio_util::task::TaskTracker;
 
 /// Whether a connection's own authority can be used at all.
 pub(crate) fn check_authority(pem: &str) -> Result<(), Refusal> {
-    tls::config(Some(pem)).map(drop)
+    tls::config(Some(pem), None).map(drop)
+}
+
+/// Whether a certificate and its key can be used.
+pub(crate) fn check_identity(identity: Identity) -> Result<(), ()> {
+    tls::config(None, Some(identity)).map(drop).map_err(drop)
 }
 
 /// How long an idle read connection is kept: below the 60 s after which common
@@ -112,9 +118,28 @@ impl Incomplete {
 
 impl Upstream {
     /// Prepares TLS and the two clients; dials nothing.
-    pub(crate) fn new(connection: &Connection, network: &Network) -> Result<Self, Refusal> {
-        let tls = tls::config(connection.ca_pem.as_deref())?;
-        let dialler = Dialler::new(connection, network.clone(), tls);
+    pub(crate) fn new(
+        connection: &Connection,
+        identity: Option<Identity>,
+        network: &Network,
+    ) -> Result<Self, Refusal> {
+        let tls = tls::config(connection.ca_pem.as_deref(), identity)?;
+        Ok(Self::over(Dialler::new(&connection.hosts, connection, network.clone(), tls), network))
+    }
+
+    /// The way to a connection's token endpoint and to nothing else: a client
+    /// of its own, so that no tool's request ever travels on it.
+    pub(crate) fn to_endpoint(
+        endpoint: &Endpoint,
+        connection: &Connection,
+        network: &Network,
+    ) -> Result<Self, Refusal> {
+        let tls = tls::config(connection.ca_pem.as_deref(), None)?;
+        let hosts = std::slice::from_ref(endpoint.host());
+        Ok(Self::over(Dialler::new(hosts, connection, network.clone(), tls), network))
+    }
+
+    fn over(dialler: Dialler, network: &Network) -> Self {
         let client = |idle: Duration, again: bool| {
             let mut builder = Client::builder(network.tasks.clone());
             builder
@@ -127,11 +152,11 @@ impl Upstream {
                 .http2_max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
                 .build(dialler.clone())
         };
-        Ok(Self {
+        Self {
             reads: client(IDLE_READS, true),
             writes: client(IDLE_WRITES, false),
             head: network.limits.head,
-        })
+        }
     }
 
     /// Sends a request and waits for the head of its reply. A read that met a

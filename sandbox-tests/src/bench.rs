@@ -3,21 +3,22 @@
 //! of everything that came out of it for the secret in any form.
 
 use crate::memory::{Memory, ScriptedDesk};
-use crate::vendor::{Script, Speaks, Vendor, answer};
+use crate::vendor::{Identity, Script, Speaks, Vendor, answer};
 use base64::Engine;
 use bytes::Bytes;
 use cambium_proxy::{
-    Admission, AgentId, AuditEvent, AuditKind, BoxFuture, CallSite, Connection, ConnectionId,
-    ConnectionStatus, ContentHash, Exception, Grant, Hints, Host, KeySource, Limits, MethodPattern,
-    OutboundRequest, Overrides, PathPattern, PersonId, Proxy, ProxyParts, Refusal, Resolve, RunId,
-    Scheme, Secret, Session, SessionSpec, SystemClock, Vault,
+    Admission, AgentId, AuditEvent, AuditKind, BoxFuture, CallSite, Clock, Connection,
+    ConnectionId, ConnectionStatus, ContentHash, Exception, Grant, Hints, Host, KeySource, Limits,
+    MethodPattern, OutboundRequest, Overrides, PathPattern, PersonId, Proxy, ProxyParts, Refusal,
+    Resolve, RunId, Scheme, Secret, Session, SessionSpec, SystemClock, Vault,
 };
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The secret of connection `acme`.
 pub const SECRET: &str = "sk_live_S3CRET0123456789";
@@ -51,8 +52,49 @@ impl Resolve for Names {
     }
 }
 
+/// A clock that a test may set forward; it runs like the machine's otherwise.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    clock: SystemClock,
+    by_ms: AtomicI64,
+}
+
+impl Ahead {
+    /// That much later.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_millis()).expect("a short time");
+        self.by_ms.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms() + self.by_ms.load(Ordering::SeqCst)
+    }
+
+    fn ticks_us(&self) -> u64 {
+        let by = self.by_ms.load(Ordering::SeqCst).unsigned_abs();
+        self.clock.ticks_us() + by * 1000
+    }
+}
+
+/// The host of a vendor's authorization server.
+pub const ISSUER: &str = "id.acme.test";
+
+/// An authorization server of the vendor's, and the scheme that goes with it.
+pub struct IssuerSetup {
+    /// What it answers.
+    pub script: Script,
+    /// The scheme, from `https://id.acme.test:<port>`.
+    pub scheme: fn(&str) -> Scheme,
+}
+
 /// What a test may change before it starts.
 pub struct Setup {
+    /// An authorization server; its scheme replaces `scheme`.
+    pub issuer: Option<IssuerSetup>,
+    /// The vendor takes only clients with one of these certificates.
+    pub clients: Vec<Identity>,
     /// What the vendor answers.
     pub script: Script,
     /// The connection's scheme.
@@ -77,6 +119,8 @@ impl Default for Setup {
             script: Arc::new(|_| {
                 answer("200 OK", "content-type: application/json\r\n", b"{\"ok\":true}")
             }),
+            issuer: None,
+            clients: Vec::new(),
             scheme: Scheme::Bearer,
             secret: Some(SECRET),
             excepted: true,
@@ -106,6 +150,12 @@ impl Setup {
 pub struct Bench {
     /// The vendor.
     pub vendor: Vendor,
+    /// Its authorization server, if the setup has one.
+    pub issuer: Option<Vendor>,
+    /// The clock.
+    pub clock: Arc<Ahead>,
+    /// Limits of every session.
+    limits: Limits,
     /// The ports.
     pub memory: Arc<Memory>,
     /// The person.
@@ -216,7 +266,11 @@ impl Bench {
         logs();
         let hosts = ["api.acme.test", "files.acme.test"];
         let named = [&hosts[..], &["cdn.test", "store.test"]].concat();
-        let vendor = Vendor::speaking(setup.speaks, &named, setup.script).await;
+        let clients: Vec<&Identity> = setup.clients.iter().collect();
+        let vendor = match clients.is_empty() {
+            true => Vendor::speaking(setup.speaks, &named, setup.script).await,
+            false => Vendor::mutual(&named, &clients, setup.script).await,
+        };
         let port = vendor.address.port();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
@@ -230,7 +284,19 @@ impl Bench {
         for host in named {
             names.set(host, &[&["127.0.0.1"]]);
         }
-        let exception = Exception { cidr: "127.0.0.0/8".parse().expect("a range"), port };
+        let exception = |port| Exception { cidr: "127.0.0.0/8".parse().expect("a range"), port };
+        let mut exceptions = vec![exception(port)];
+        let (mut scheme, mut ca_pem) = (setup.scheme, vendor.ca_pem.clone());
+        let mut issuer = None;
+        if let Some(setup) = setup.issuer {
+            let server = Vendor::start(&[ISSUER], setup.script).await;
+            names.set(ISSUER, &[&["127.0.0.1"]]);
+            let port = server.address.port();
+            exceptions.push(exception(port));
+            scheme = (setup.scheme)(&format!("https://{ISSUER}:{port}"));
+            ca_pem.push_str(&server.ca_pem);
+            issuer = Some(server);
+        }
         let host = |label: &str, name: &str| Host { label: label.into(), name: name.into(), port };
         let connection = Connection {
             id: ConnectionId::new("connection-acme"),
@@ -239,14 +305,15 @@ impl Bench {
             vendor: "acme".into(),
             display_name: "Acme".into(),
             hosts: vec![host("api", hosts[0]), host("files", hosts[1])],
-            scheme: setup.scheme,
-            exceptions: if setup.excepted { vec![exception] } else { Vec::new() },
-            ca_pem: Some(vendor.ca_pem.clone()),
+            scheme,
+            exceptions: if setup.excepted { exceptions } else { Vec::new() },
+            ca_pem: Some(ca_pem),
             overrides: setup.overrides,
             generation: 1,
             status: ConnectionStatus::Connected,
         };
         memory.put_connection(connection.clone());
+        let clock = Arc::new(Ahead::default());
         let proxy = Proxy::start(ProxyParts {
             node: "node".into(),
             vault: vault.clone(),
@@ -255,13 +322,15 @@ impl Bench {
             connections: memory.clone(),
             secrets: memory.clone(),
             resolver: names.clone(),
-            clock: Arc::new(SystemClock::default()),
+            clock: clock.clone(),
             limits: setup.limits,
             own_addresses: if setup.own { vec![vendor.address] } else { Vec::new() },
         })
         .await
         .expect("a proxy");
-        if let Some(secret) = setup.secret {
+        if let Some(secret) = setup.secret
+            && connection.scheme.takes_secret()
+        {
             proxy.seal(&connection, Secret::new(secret.into())).await.expect("a sealed secret");
         }
         let desk = ScriptedDesk::new(memory.clone(), vault.clone());
@@ -271,6 +340,9 @@ impl Bench {
         let hidden = Mutex::new(vec![secret]);
         Self {
             vendor,
+            issuer,
+            clock,
+            limits: setup.limits,
             memory,
             desk,
             vault,
@@ -290,6 +362,29 @@ impl Bench {
         self.hidden.lock().unwrap_or_else(PoisonError::into_inner).push(value.into());
     }
 
+    /// A second instance over the same store, with an audit of its own.
+    pub async fn second(&self) -> (Arc<Proxy>, Arc<Memory>) {
+        let audit = Arc::new(Memory::default());
+        let proxy = Proxy::start(ProxyParts {
+            node: "second".into(),
+            vault: self.vault.clone(),
+            audit: audit.clone(),
+            approvals: self.memory.clone(),
+            connections: self.memory.clone(),
+            secrets: self.memory.clone(),
+            resolver: self.names.clone(),
+            clock: self.clock.clone(),
+            limits: self.limits,
+            own_addresses: Vec::new(),
+        });
+        (proxy.await.expect("a proxy"), audit)
+    }
+
+    /// The authorization server.
+    pub fn issuer(&self) -> &Vendor {
+        self.issuer.as_ref().expect("a setup with an issuer")
+    }
+
     /// Changes the connection as a person would, its secret entered anew.
     pub async fn change(&mut self, change: impl FnOnce(&mut Connection)) {
         change(&mut self.connection);
@@ -302,8 +397,19 @@ impl Bench {
 
     /// A run of a version with these hints and sites under a grant.
     pub fn open(&self, hints: Hints, sites: Vec<CallSite>, grant: Grant) -> Arc<Session> {
+        self.open_on(&self.proxy, hints, sites, grant)
+    }
+
+    /// The same on another instance.
+    pub fn open_on(
+        &self,
+        proxy: &Arc<Proxy>,
+        hints: Hints,
+        sites: Vec<CallSite>,
+        grant: Grant,
+    ) -> Arc<Session> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
-        self.proxy.open(
+        proxy.open(
             SessionSpec {
                 run: RunId::new(format!("run-{run}")),
                 person: self.connection.person.clone(),

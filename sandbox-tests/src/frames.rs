@@ -101,7 +101,7 @@ pub(crate) async fn serve(
             }
         }
         if request {
-            let heard = shared.hear(connection, format!("stream {number}"), payload);
+            let heard = shared.hear(connection, format!("stream {number}"), payload, None);
             if !shared.play(&mut stream, &heard).await {
                 return;
             }
@@ -127,7 +127,7 @@ pub(crate) async fn echo(
         for (name, value) in &head.headers {
             text.push_str(&format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes())));
         }
-        shared.hear(connection, text.clone(), body);
+        shared.hear(connection, text.clone(), body, None);
         let mut trailers = http::HeaderMap::new();
         trailers.insert("x-trailer", http::HeaderValue::from_static("1"));
         let response = http::Response::builder().header("alt-svc", "h3=\":443\"").body(());

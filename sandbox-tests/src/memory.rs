@@ -7,7 +7,7 @@ use cambium_proxy::{
     HoldOutcome, PermitKey, SealedSecret, SecretStore, StoreFault, Vault,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -27,6 +27,10 @@ pub struct Memory {
     pub connections_panic: AtomicBool,
     /// Reading decisions panics.
     pub approvals_panic: AtomicBool,
+    /// Secrets cannot be stored; of the swaps of a refresh, only every second.
+    pub secrets_fail: AtomicBool,
+    /// Swaps of a secret so far.
+    pub swaps: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -115,8 +119,30 @@ impl SecretStore for Memory {
 
     fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>> {
         Box::pin(async move {
+            fault(&self.secrets_fail)?;
             self.state().secrets.insert(secret.connection.clone(), secret.clone());
             Ok(())
+        })
+    }
+
+    fn replace_secret<'a>(
+        &'a self,
+        old: &'a SealedSecret,
+        new: &'a SealedSecret,
+    ) -> BoxFuture<'a, Result<(), StoreFault>> {
+        Box::pin(async move {
+            // A claim goes through, what is got under it does not.
+            if self.swaps.fetch_add(1, Ordering::SeqCst) % 2 == 1 {
+                fault(&self.secrets_fail)?;
+            }
+            let mut state = self.state();
+            match state.secrets.get_mut(&old.connection) {
+                Some(stored) if stored == old => {
+                    stored.clone_from(new);
+                    Ok(())
+                }
+                _ => Err(StoreFault::Conflict("another secret is stored".into())),
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 //! keeps every byte it got. Its certificate authority is made anew each time.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,8 @@ pub struct Heard {
     pub head: String,
     /// The body, by its `content-length`.
     pub body: Vec<u8>,
+    /// The client's certificate, DER, if it showed one.
+    pub peer: Option<Vec<u8>>,
 }
 
 impl Heard {
@@ -112,7 +115,24 @@ impl Vendor {
 
     /// Starts one that speaks something else.
     pub async fn speaking(speaks: Speaks, hosts: &[&str], script: Script) -> Self {
-        let (acceptor, ca_pem) = tls(hosts, speaks);
+        Self::listen(tls(hosts, speaks, None), speaks, script).await
+    }
+
+    /// Starts one only for clients with a certificate of these authorities.
+    pub async fn mutual(hosts: &[&str], clients: &[&Identity], script: Script) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        for client in clients {
+            roots.add(client.authority.clone()).expect("an authority");
+        }
+        let speaks = Speaks::Lines;
+        Self::listen(tls(hosts, speaks, Some(roots)), speaks, script).await
+    }
+
+    async fn listen(
+        (acceptor, ca_pem): (TlsAcceptor, String),
+        speaks: Speaks,
+        script: Script,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared {
@@ -154,12 +174,42 @@ impl Drop for Vendor {
     }
 }
 
-fn tls(hosts: &[&str], speaks: Speaks) -> (TlsAcceptor, String) {
-    let ca_key = KeyPair::generate().expect("a key");
+/// A client's certificate of an authority of its own.
+pub struct Identity {
+    /// Certificate and key, PEM: what a person enters.
+    pub pem: String,
+    /// The certificate, DER: what the vendor sees.
+    pub certificate: Vec<u8>,
+    authority: rustls_pki_types::CertificateDer<'static>,
+}
+
+impl Identity {
+    /// Makes one.
+    pub fn new(name: &str) -> Self {
+        let (ca, ca_key) = authority("Authority of a test client");
+        let authority = ca.self_signed(&ca_key).expect("a certificate").der().clone();
+        let key = KeyPair::generate().expect("a key");
+        let leaf = CertificateParams::new(vec![name.to_owned()]).expect("names");
+        let leaf = leaf.signed_by(&key, &Issuer::from_params(&ca, &ca_key)).expect("a certificate");
+        let pem = format!("{}{}", leaf.pem(), key.serialize_pem());
+        Self { pem, certificate: leaf.der().to_vec(), authority }
+    }
+}
+
+fn authority(name: &str) -> (CertificateParams, KeyPair) {
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // A name of its own: some clients take a leaf with its issuer's name for self-signed.
-    ca.distinguished_name.push(DnType::CommonName, "Authority of the test vendor");
+    ca.distinguished_name.push(DnType::CommonName, name);
+    (ca, KeyPair::generate().expect("a key"))
+}
+
+fn tls(
+    hosts: &[&str],
+    speaks: Speaks,
+    clients: Option<rustls::RootCertStore>,
+) -> (TlsAcceptor, String) {
+    let (ca, ca_key) = authority("Authority of the test vendor");
     let ca_certificate = ca.self_signed(&ca_key).expect("a certificate");
     let issuer = Issuer::from_params(&ca, &ca_key);
     let key = KeyPair::generate().expect("a key");
@@ -168,12 +218,18 @@ fn tls(hosts: &[&str], speaks: Speaks) -> (TlsAcceptor, String) {
     let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("a certificate and its key");
+        .expect("versions");
+    let config = match clients {
+        None => config.with_no_client_auth(),
+        Some(roots) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            config.with_client_cert_verifier(verifier.build().expect("a verifier"))
+        }
+    };
+    let mut config =
+        config.with_single_cert(vec![leaf.der().clone()], key).expect("a certificate and its key");
     if matches!(speaks, Speaks::Frames | Speaks::Echo | Speaks::LinesAsFrames) {
         config.alpn_protocols = vec![b"h2".to_vec()];
     }
@@ -187,14 +243,16 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, speaks: Speaks, sh
         let (acceptor, shared) = (acceptor.clone(), shared.clone());
         peers.spawn(async move {
             if speaks == Speaks::Plain {
-                return serve(socket, number, &shared).await;
+                return serve(socket, number, None, &shared).await;
             }
             let Ok(stream) = acceptor.accept(socket).await else { return };
             match speaks {
                 Speaks::Frames => crate::frames::serve(stream, number, &shared).await,
                 Speaks::Echo => crate::frames::echo(stream, number, &shared).await,
                 Speaks::Lines | Speaks::LinesAsFrames | Speaks::Plain => {
-                    serve(stream, number, &shared).await;
+                    let peer = stream.get_ref().1.peer_certificates();
+                    let peer = peer.and_then(|chain| chain.first()).map(|leaf| leaf.to_vec());
+                    serve(stream, number, peer, &shared).await;
                 }
             }
         });
@@ -204,11 +262,12 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, speaks: Speaks, sh
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     connection: usize,
+    peer: Option<Vec<u8>>,
     shared: &Shared,
 ) {
     let mut buffer = Vec::new();
     while let Some((head, body)) = request(&mut stream, &mut buffer).await {
-        let heard = shared.hear(connection, head, body);
+        let heard = shared.hear(connection, head, body, peer.clone());
         if !shared.play(&mut stream, &heard).await {
             return;
         }
@@ -217,9 +276,15 @@ async fn serve(
 
 impl Shared {
     /// Keeps a request.
-    pub(crate) fn hear(&self, connection: usize, head: String, body: Vec<u8>) -> Heard {
+    pub(crate) fn hear(
+        &self,
+        connection: usize,
+        head: String,
+        body: Vec<u8>,
+        peer: Option<Vec<u8>>,
+    ) -> Heard {
         let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let heard = Heard { number: all.len(), connection, head, body };
+        let heard = Heard { number: all.len(), connection, head, body, peer };
         all.push(heard.clone());
         self.news.send_replace(all.len());
         heard

@@ -112,6 +112,22 @@ enum Placed {
     /// Part of the path: template, like /bot{token}
     #[value(alias = "url_path")]
     UrlPath,
+    /// A signature over a message you fix: message, headers.NAME, key_id
+    Hmac,
+    /// AWS Signature Version 4: access_key_id, region, service
+    #[value(alias = "aws_sigv4")]
+    AwsSigv4,
+    /// A token signed with your key: issuer, subject, audience, token_url
+    #[value(alias = "jwt_assertion")]
+    JwtAssertion,
+    /// A client certificate; the secret is its PEM and its key's
+    Mtls,
+    /// Tokens for the client itself: token_url, client_id, scope
+    #[value(alias = "oauth2_client_credentials")]
+    Oauth2ClientCredentials,
+    /// Tokens for you, after you sign in: authorization_url, token_url, client_id, scope
+    #[value(alias = "oauth2_authorization_code")]
+    Oauth2AuthorizationCode,
 }
 
 impl Args {
@@ -123,9 +139,16 @@ impl Args {
                 // Before the secret: with --passphrase-stdin it is the first line.
                 let who = add.person.credential()?;
                 let (connection, secret) = add.parts(scheme)?;
+                let connection = Box::new(connection);
                 let request = Request::ConnectionAdd { who, connection, secret };
                 let made = context.ask(&request).await.map_err(as_owner)?;
-                let mut text = format!("connection {} is connected", field(&made, "slug"));
+                let slug = field(&made, "slug");
+                let mut text = match made["authorize"].as_str() {
+                    Some(link) => {
+                        format!("connection {slug} waits for you\nnext: sign in at {link}")
+                    }
+                    None => format!("connection {slug} is connected"),
+                };
                 for warning in made["warnings"].as_array().into_iter().flatten() {
                     text.push_str("\nwarning: ");
                     text.push_str(&visible(warning.as_str().unwrap_or_default()));
@@ -179,12 +202,21 @@ impl Add {
         for text in &self.set {
             let (field, value) =
                 text.split_once('=').ok_or_else(|| wrong("--set", text, "FIELD=VALUE"))?;
-            fields.insert(field.into(), value.into());
+            match field.split_once('.') {
+                // `headers.x-sign=…`: one entry of a field that has names.
+                Some((field, name)) => {
+                    let entries = fields.entry(field).or_insert_with(|| json!({}));
+                    entries[name] = value.into();
+                }
+                None => drop(fields.insert(field.into(), read(field, value))),
+            }
         }
         if let Some(header) = fields.get("header").and_then(Value::as_str) {
             fields.insert("header".into(), header.to_ascii_lowercase().into());
         }
-        scheme(&name.unwrap_or_default(), fields)
+        let exceptions: Vec<Exception> =
+            self.allow_private.iter().map(|text| range(text)).collect::<Result<_, _>>()?;
+        scheme(&name.unwrap_or_default(), fields, &exceptions)
     }
 
     fn parts(self, scheme: Scheme) -> Result<(Connection, Option<String>), Failure> {
@@ -219,7 +251,11 @@ impl Add {
 
 /// A scheme from its name and fields; what is wrong is said before a secret is
 /// asked for.
-fn scheme(name: &str, fields: Map<String, Value>) -> Result<Scheme, Failure> {
+fn scheme(
+    name: &str,
+    fields: Map<String, Value>,
+    exceptions: &[Exception],
+) -> Result<Scheme, Failure> {
     let next = "docs/credentials.md lists the fields of each scheme";
     let wrong =
         |why: String| Failure::new("argument_invalid", format!("--scheme {name}: {why}"), next);
@@ -232,9 +268,17 @@ fn scheme(name: &str, fields: Map<String, Value>) -> Result<Scheme, Failure> {
     if let Some(field) = fields.keys().find(|field| known.get(field).is_none()) {
         return Err(wrong(format!("it has no field `{field}`")));
     }
-    match scheme.check() {
+    match scheme.check(exceptions) {
         Ok(()) => Ok(scheme),
         Err(fault) => Err(Failure::new("argument_invalid", format!("--set {fault}"), next)),
+    }
+}
+
+/// A field's value: the one that counts something is a number.
+fn read(field: &str, value: &str) -> Value {
+    match value.parse::<u32>() {
+        Ok(number) if field.ends_with("_seconds") => number.into(),
+        _ => value.into(),
     }
 }
 

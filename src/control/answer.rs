@@ -218,9 +218,15 @@ impl Front {
                 let secret = secret.map(|text| Secret::new(text.into_bytes()));
                 let short = secret.as_ref().is_some_and(Secret::is_too_short_to_hide);
                 let made = engine.create_connection(&proof, new, secret).await?;
+                let link = made.scheme.needs_sign_in();
+                let link =
+                    link.then(|| format!("{}/connections/{}/authorize", self.url, made.slug));
                 let warnings = if short { vec![SHORT_SECRET] } else { Vec::new() };
                 let mut made = value(made)?;
                 made["warnings"] = json!(warnings);
+                if let Some(link) = link {
+                    made["authorize"] = link.into();
+                }
                 Ok(made)
             }
             Request::ConnectionShow { connection } => value(engine.connection(&connection).await?),

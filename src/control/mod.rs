@@ -77,7 +77,7 @@ pub(crate) enum Request {
     /// All connections.
     ConnectionList {},
     /// A new connection with its secret.
-    ConnectionAdd { who: Person, connection: Connection, secret: Option<String> },
+    ConnectionAdd { who: Person, connection: Box<Connection>, secret: Option<String> },
     /// One connection, whole.
     ConnectionShow { connection: String },
     /// Changes the policy of one connection.

@@ -159,12 +159,14 @@ impl ConnectionStore for Store {
     fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            let done =
-                sqlx::query("UPDATE connections SET status = 'connected' WHERE connection_id = $1")
-                    .bind(connection.as_str())
-                    .execute(writing.on())
-                    .await
-                    .map_err(fault)?;
+            let done = sqlx::query(
+                "UPDATE connections SET status = 'connected'
+                WHERE connection_id = $1 AND status <> 'revoked'",
+            )
+            .bind(connection.as_str())
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
             belongs(done.rows_affected(), "connection")?;
             writing.changed(RowName::connection(connection));
             writing.commit().await

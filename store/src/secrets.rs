@@ -35,6 +35,35 @@ impl SecretStore for Store {
             writing.commit().await
         })
     }
+
+    fn replace_secret<'a>(
+        &'a self,
+        old: &'a SealedSecret,
+        new: &'a SealedSecret,
+    ) -> BoxFuture<'a, Result<(), StoreFault>> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            // Sealed bytes begin with a random nonce: equal bytes are the same row.
+            let done = sqlx::query(
+                "UPDATE secrets SET wrapped_key = $2, sealed = $3
+                WHERE connection_id = $1 AND generation = $4 AND wrapped_key = $5 AND sealed = $6",
+            )
+            .bind(old.connection.as_str())
+            .bind(&new.wrapped_key)
+            .bind(&new.sealed)
+            .bind(whole(old.generation)?)
+            .bind(&old.wrapped_key)
+            .bind(&old.sealed)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            let same = new.connection == old.connection && new.generation == old.generation;
+            if !same || done.rows_affected() != 1 {
+                return Err(StoreFault::Conflict("another secret is stored".into()));
+            }
+            writing.commit().await
+        })
+    }
 }
 
 /// Stores or replaces one, in a transaction of whoever calls.

@@ -138,6 +138,18 @@ async fn connections_and_secrets() {
     }
     conflict(store.put_secret(&SealedSecret { connection: connection_id(9), ..sealed(1) }).await);
 
+    // d07: a swap holds for exactly what is stored, and only within a generation.
+    let other = SealedSecret { sealed: vec![7; 64], ..sealed(2) };
+    conflict(store.replace_secret(&sealed(1), &other).await);
+    conflict(store.replace_secret(&other, &sealed(2)).await);
+    conflict(
+        store.replace_secret(&sealed(2), &SealedSecret { generation: 3, ..other.clone() }).await,
+    );
+    assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(2)));
+    store.replace_secret(&sealed(2), &other).await.unwrap();
+    conflict(store.replace_secret(&sealed(2), &other).await);
+    assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(other));
+
     // A change and the secret sealed for it come together, or not at all.
     let mut changed = connection(1);
     changed.generation = 2;
@@ -514,8 +526,10 @@ async fn a_revoke_takes_its_tools_and_answers_and_nothing_else() {
     assert_eq!((newest.promoted, newest.cause, newest.at_ms), (false, MoveCause::Revoke, 9));
     assert_eq!(store.newest_decision(&agent_id(1), &tool("a")).await.unwrap(), Some(withdrawal));
     assert!(store.version(&person(), &tool("a"), 1).await.unwrap().is_some());
-    store.mark_connected(&connection_id(1)).await.unwrap();
-    assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(connection(1)));
+    // Nothing takes a revoke back.
+    conflict(store.mark_connected(&connection_id(1)).await);
+    let status = store.connection(&connection_id(1)).await.unwrap().unwrap().status;
+    assert_eq!(status, ConnectionStatus::Revoked);
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ struct Row {
     exceptions: Vec<String>,
     policy: Vec<String>,
     own_authority: bool,
+    /// A person can sign in at the vendor's.
+    signs_in: bool,
 }
 
 pub(crate) async fn list(
@@ -55,6 +57,7 @@ fn row(connection: &Connection) -> Row {
         scheme: visible::line(&connection.scheme.placed()),
         status: match connection.status {
             ConnectionStatus::Connected => "connected",
+            ConnectionStatus::Pending => "waits for you to sign in",
             ConnectionStatus::Revoked => "revoked",
         },
         exceptions: connection
@@ -64,5 +67,7 @@ fn row(connection: &Connection) -> Row {
             .collect(),
         policy: connection.overrides.lines().iter().map(|line| visible::line(line)).collect(),
         own_authority: connection.ca_pem.is_some(),
+        signs_in: connection.scheme.needs_sign_in()
+            && connection.status != ConnectionStatus::Revoked,
     }
 }

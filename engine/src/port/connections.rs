@@ -34,8 +34,8 @@ pub trait ConnectionStore: Send + Sync {
     fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>>;
     /// The agents a connection is in scope for; empty means all.
     fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>>;
-    /// Marks a connection connected again, once its secret is sealed. The
-    /// generation stays.
+    /// Marks a connection connected, once what it needs is sealed. The
+    /// generation stays. Conflict when it was revoked: nothing takes that back.
     fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()>;
     /// Stores changed exceptions and overrides under the next generation, and
     /// the secret sealed anew for it, in one transaction. Conflict when the

@@ -8,7 +8,7 @@ use serde_json::json;
 fn fault(scheme: serde_json::Value) -> String {
     match serde_json::from_value::<Scheme>(scheme.clone()) {
         Err(error) => panic!("{scheme}: {error}"),
-        Ok(scheme) => scheme.check().err().map_or("-".into(), |fault| fault.field.into()),
+        Ok(scheme) => scheme.check(&[]).err().map_or("-".into(), |fault| fault.field.into()),
     }
 }
 

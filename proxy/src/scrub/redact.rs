@@ -15,33 +15,51 @@ use zeroize::Zeroize;
 /// enters such a one is warned.
 pub(crate) const SHORTEST: usize = 8;
 
-/// The forms of some secrets and what replaces them.
+/// The forms of some secrets and what replaces them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Redactor {
-    forms: Arc<Forms>,
+    forms: Vec<Arc<Forms>>,
+    longest: usize,
+    marker: Arc<[u8]>,
 }
 
 struct Forms {
     finders: Vec<Finder<'static>>,
-    longest: usize,
-    marker: Vec<u8>,
 }
 
 impl Redactor {
     /// Looks for nothing.
     pub(crate) fn none() -> Self {
-        Self { forms: Arc::new(Forms { finders: Vec::new(), longest: 0, marker: Vec::new() }) }
+        Self { forms: Vec::new(), longest: 0, marker: Arc::new([]) }
     }
 
     /// Looks for every form of some secrets.
     pub(crate) fn new(secrets: &[&[u8]], slug: &str) -> Self {
+        let marker = format!("[REDACTED:{slug}]").into_bytes().into();
+        Self { forms: Vec::new(), longest: 0, marker }.with(secrets)
+    }
+
+    /// The same, and looks for every form of these too.
+    pub(crate) fn with(&self, secrets: &[&[u8]]) -> Self {
         let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST);
         let mut patterns: Vec<Vec<u8>> = long.flat_map(|secret| forms(secret)).collect();
-        let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
+        let mut all = self.clone();
+        if patterns.is_empty() {
+            return all;
+        }
+        all.longest = patterns.iter().map(Vec::len).max().unwrap_or(0).max(self.longest);
         let finders = patterns.iter().map(|form| Finder::new(form).into_owned()).collect();
         patterns.iter_mut().for_each(Zeroize::zeroize);
-        let marker = format!("[REDACTED:{slug}]").into_bytes();
-        Self { forms: Arc::new(Forms { finders, longest, marker }) }
+        all.forms.push(Arc::new(Forms { finders }));
+        all
+    }
+
+    /// The same, and looks for what another looks for.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.longest = self.longest.max(other.longest);
+        all.forms.extend(other.forms.iter().cloned());
+        all
     }
 
     /// A whole text at once; answers how often something was hidden.
@@ -63,7 +81,7 @@ impl Redactor {
     /// Every place a form stands, overlaps joined, in order.
     fn ranges(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
-        for finder in &self.forms.finders {
+        for finder in self.forms.iter().flat_map(|forms| &forms.finders) {
             let length = finder.needle().len();
             let mut from = 0;
             while let Some(at) = bytes.get(from..).and_then(|rest| finder.find(rest)) {
@@ -98,11 +116,11 @@ pub(crate) struct Stream {
 impl Stream {
     /// Takes the next bytes and gives out what can no longer be part of a form.
     pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
-        if self.forms.forms.longest == 0 {
+        if self.forms.longest == 0 {
             return chunk;
         }
         self.held.extend_from_slice(&chunk);
-        let safe = self.held.len().saturating_sub(self.forms.forms.longest - 1);
+        let safe = self.held.len().saturating_sub(self.forms.longest - 1);
         self.release(safe)
     }
 
@@ -128,7 +146,7 @@ impl Stream {
             // One that begins in what is already hidden only makes it longer.
             if range.start >= self.done {
                 out.extend_from_slice(&self.held[self.done..range.start]);
-                out.extend_from_slice(&self.forms.forms.marker);
+                out.extend_from_slice(&self.forms.marker);
                 self.redactions = self.redactions.saturating_add(1);
             }
             self.done = range.end;

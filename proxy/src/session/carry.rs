@@ -7,13 +7,15 @@ use super::Inner;
 use super::follow;
 use super::send::{Clearance, Draft, closed, unrecorded};
 use super::trail::Trail;
-use crate::credential::{Credential, Placement};
+use crate::credential::{Credential, Errand, Placement};
+use crate::proxy::usable;
 use crate::request::Piece;
-use crate::scrub::{Coding, Decoder, Stream};
+use crate::scrub::{Coding, Decoder, Mask, Redactor, Stream};
 use crate::upstream::{Incomplete, Outgoing, body_refusal};
-use crate::{AuditKind, Body, Connection, ConnectionStatus, Effect, Refusal, Reply, headers};
+use crate::{AuditKind, Body, Connection, Effect, Refusal, Reply, headers};
 use bytes::Bytes;
 use futures_util::FutureExt;
+use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use std::panic::AssertUnwindSafe;
@@ -33,6 +35,9 @@ pub(super) struct Parcel {
     pub(super) slot: OwnedSemaphorePermit,
 }
 
+/// What signatures with a date allow, minutes: AWS's and most others' rule.
+const SKEW_MINUTES: u64 = 15;
+
 pub(super) type Head = oneshot::Sender<Result<Reply, Refusal>>;
 
 /// Takes a request to its end, a panic on the way included: the asker is told,
@@ -46,7 +51,8 @@ pub(super) async fn guarded(parcel: Parcel, head: Head) {
 }
 
 async fn carry(mut parcel: Parcel, mut head: Head) {
-    let (place, placement) = match prepare(&parcel).await {
+    let errand = errand(&parcel);
+    let (place, mut placement) = match prepare(&parcel, &errand, &mut head).await {
         Ok(prepared) => prepared,
         Err(refusal) => {
             parcel.trail.refused(&refusal).await;
@@ -65,7 +71,8 @@ async fn carry(mut parcel: Parcel, mut head: Head) {
     }
     parcel.trail.wired = true;
     let mut deadline = Box::pin(tokio::time::sleep(parcel.inner.shared.parts.limits.exchange));
-    let reply = match exchange(&mut parcel, &placement, &mut deadline, &mut head).await {
+    let sent = exchange(&mut parcel, &errand, &mut placement, &mut deadline, &mut head).await;
+    let reply = match sent {
         Ok(reply) => reply,
         Err(refusal) => {
             outcome(&mut parcel.trail, effect, Some(&refusal));
@@ -80,9 +87,11 @@ async fn carry(mut parcel: Parcel, mut head: Head) {
     // Nobody there any more: the pump notices at its first piece.
     let _ = head.send(Ok(reply));
     let Parcel { inner, mut trail, slot, .. } = parcel;
-    let mut pump = Pump { inner: &inner, trail: &mut trail, decoder, stream, feed: &feed };
+    let mask = Mask::new(&inner.spec.connection.slug);
+    let mut pump = Pump { inner: &inner, trail: &mut trail, decoder, stream, mask, feed: &feed };
     let end = pump.run(incoming, &mut deadline).await;
-    let (decoded, redactions) = (pump.decoder.produced(), pump.stream.redactions());
+    let redactions = pump.stream.redactions().saturating_add(pump.mask.masked());
+    let decoded = pump.decoder.produced();
     trail.bytes = Some(decoded as u64);
     trail.redactions = trail.redactions.saturating_add(redactions);
     let piece = match end {
@@ -110,13 +119,42 @@ async fn carry(mut parcel: Parcel, mut head: Head) {
     }
 }
 
+/// On whose behalf a token may have to be got.
+fn errand(parcel: &Parcel) -> Errand {
+    let spec = &parcel.inner.spec;
+    Errand {
+        shared: parcel.inner.shared.clone(),
+        line: parcel.inner.line.clone(),
+        run: spec.run.clone(),
+        agent: spec.agent.clone(),
+        tool: spec.tool.clone(),
+        version: spec.version.to_string(),
+        request: parcel.trail.number(),
+        dry_run: matches!(spec.grant, crate::Grant::Preview),
+    }
+}
+
 /// A place among the connection's requests, the last checks, and the credential
-/// for exactly this request.
-async fn prepare(parcel: &Parcel) -> Result<(OwnedSemaphorePermit, Placement), Refusal> {
+/// for exactly this request. Getting a token takes time, so what was checked
+/// before is checked after it too.
+async fn prepare(
+    parcel: &Parcel,
+    errand: &Errand,
+    head: &mut Head,
+) -> Result<(OwnedSemaphorePermit, Placement), Refusal> {
     let patience = parcel.inner.shared.parts.limits.exchange;
     let place = parcel.inner.line.gauge.slot(patience).await?;
     check_before_wire(parcel).await?;
-    Ok((place, parcel.credential.place(&parcel.draft.held)?))
+    let placement = tokio::select! {
+        biased;
+        () = parcel.inner.stop.cancelled() => return Err(closed()),
+        () = head.closed() => return Err(given_up()),
+        placement = parcel.credential.place(&parcel.draft.held, errand) => placement?,
+    };
+    if placement.token_is_new {
+        check_before_wire(parcel).await?;
+    }
+    Ok((place, placement))
 }
 
 /// What is checked last before bytes go.
@@ -140,17 +178,15 @@ async fn check_before_wire(parcel: &Parcel) -> Result<(), Refusal> {
 }
 
 fn still_the_same(now: Option<Connection>, then: &Connection) -> Result<(), Refusal> {
-    let why = match now {
-        None => "the connection is gone",
-        Some(now) => match now.status {
-            ConnectionStatus::Revoked => "the connection was revoked",
-            ConnectionStatus::Connected if now.generation != then.generation => {
-                "the connection was changed while the run was under way"
-            }
-            ConnectionStatus::Connected => return Ok(()),
-        },
+    let Some(now) = now else {
+        return Err(Refusal::ConnectionRevoked("the connection is gone".into()));
     };
-    Err(Refusal::ConnectionRevoked(why.into()))
+    usable(now.status)?;
+    if now.generation != then.generation {
+        let why = "the connection was changed while the run was under way";
+        return Err(Refusal::ConnectionRevoked(why.into()));
+    }
+    Ok(())
 }
 
 /// A reply whose head has been judged.
@@ -163,32 +199,87 @@ struct Opened {
 
 async fn exchange(
     parcel: &mut Parcel,
-    placement: &Placement,
+    errand: &Errand,
+    placement: &mut Placement,
     deadline: &mut Pin<Box<Sleep>>,
     head: &mut Head,
 ) -> Result<Opened, Refusal> {
+    let mut reply = attempt(parcel, placement, deadline, head).await?;
+    if reply.status == StatusCode::UNAUTHORIZED
+        && let Some(earlier) = placement.earlier.take()
+    {
+        // The vendor ended the token before its time. The next request gets a
+        // new one; only a read is made again, once.
+        parcel.credential.spoil(&earlier);
+        parcel.trail.note("token_refused");
+        if parcel.draft.held.effect == Effect::Read {
+            reply.poison();
+            drop(reply);
+            let before = std::mem::replace(&mut placement.redactor, Redactor::none());
+            *placement = tokio::select! {
+                biased;
+                () = parcel.inner.stop.cancelled() => return Err(closed()),
+                () = head.closed() => return Err(given_up()),
+                () = &mut *deadline => return Err(late(&parcel.draft.target.authority)),
+                placed = parcel.credential.place(&parcel.draft.held, errand) => placed?,
+            };
+            placement.redactor = placement.redactor.and(&before);
+            reply = attempt(parcel, placement, deadline, head).await?;
+        }
+    }
+    parcel.trail.status = Some(reply.status.as_u16());
+    check_clock(parcel, &reply)?;
+    let reply = follow::follow(parcel, placement, reply, deadline, head).await?;
+    let effect = parcel.draft.held.effect;
+    open(parcel, placement, reply)
+        .map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
+}
+
+/// Sends once and waits for the head of the answer.
+async fn attempt(
+    parcel: &mut Parcel,
+    placement: &Placement,
+    deadline: &mut Pin<Box<Sleep>>,
+    head: &mut Head,
+) -> Result<Incomplete, Refusal> {
     let effect = parcel.draft.held.effect;
     let since = parcel.trail.ticks();
     let sending = upstream(parcel, placement);
     let answer = tokio::select! {
         biased;
         () = parcel.inner.stop.cancelled() => Err(after_sending(effect, closed(), None)),
-        () = head.closed() => {
-            let gone = Refusal::RunClosed("the request was given up".into());
-            Err(after_sending(effect, gone, None))
-        }
-        () = &mut *deadline => {
-            Err(after_sending(effect, late(&parcel.draft.target.authority), None))
-        }
+        () = head.closed() => Err(after_sending(effect, given_up(), None)),
+        () = &mut *deadline => Err(after_sending(effect, late(&parcel.draft.target.authority), None)),
         // Says itself whether a write may have gone.
         answer = sending => answer,
     };
-    parcel.trail.vendor_us = parcel.trail.ticks().saturating_sub(since);
-    let reply = answer?;
-    parcel.trail.status = Some(reply.status.as_u16());
-    let reply = follow::follow(parcel, placement, reply, deadline, head).await?;
-    open(parcel, placement, reply)
-        .map_err(|refusal| after_sending(effect, refusal, parcel.trail.status))
+    parcel.trail.vendor_us += parcel.trail.ticks().saturating_sub(since);
+    answer
+}
+
+/// A vendor that refuses a dated signature and whose clock is far from ours
+/// says nothing of that in words we could pass on.
+fn check_clock(parcel: &Parcel, reply: &Incomplete) -> Result<(), Refusal> {
+    let dated = parcel.inner.spec.connection.scheme.is_dated();
+    if !dated || !matches!(reply.status.as_u16(), 400 | 401 | 403) {
+        return Ok(());
+    }
+    let date = reply.headers.get(http::header::DATE).and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+    let since = date.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
+    let Some(theirs) = since.and_then(|since| i64::try_from(since.as_millis()).ok()) else {
+        return Ok(());
+    };
+    let ours = parcel.inner.shared.parts.clock.now_ms();
+    let minutes = ours.abs_diff(theirs) / 60_000;
+    if minutes < SKEW_MINUTES {
+        return Ok(());
+    }
+    reply.poison();
+    Err(Refusal::ClockSkew(format!(
+        "the vendor answered {}, and its clock is {minutes} minutes from this machine's",
+        reply.status.as_u16()
+    )))
 }
 
 async fn upstream(parcel: &Parcel, placement: &Placement) -> Result<Incomplete, Refusal> {
@@ -207,7 +298,7 @@ async fn upstream(parcel: &Parcel, placement: &Placement) -> Result<Incomplete, 
         headers,
         body: held.body.clone(),
     };
-    parcel.inner.line.upstream()?.send(outgoing).await
+    parcel.inner.line.upstream(&parcel.inner.shared).await?.send(outgoing).await
 }
 
 /// Judges the head of a reply and prepares its body.
@@ -264,6 +355,7 @@ struct Pump<'a> {
     trail: &'a mut Trail,
     decoder: Decoder,
     stream: Stream,
+    mask: Mask,
     feed: &'a mpsc::Sender<Piece>,
 }
 
@@ -291,14 +383,15 @@ impl Pump<'_> {
                 let rest = self.decoder.finish()?;
                 let mut last = self.stream.push(rest).to_vec();
                 last.extend_from_slice(&self.stream.finish());
-                return self.give(last.into(), deadline).await;
+                let last = self.mask.push(last.into());
+                return self.give(last, deadline).await;
             };
             // Trailers are dropped: no reader of ours wants them.
             let Ok(data) = frame.map_err(|error| body_refusal(&error))?.into_data() else {
                 continue;
             };
             let decoded = self.decoder.push(data)?;
-            let scrubbed = self.stream.push(decoded);
+            let scrubbed = self.mask.push(self.stream.push(decoded));
             self.give(scrubbed, deadline).await?;
         }
     }
@@ -317,6 +410,10 @@ impl Pump<'_> {
         self.trail.reader_us += self.trail.ticks().saturating_sub(since);
         given
     }
+}
+
+fn given_up() -> Refusal {
+    Refusal::RunClosed("the request was given up".into())
 }
 
 /// The deadline of the whole exchange.

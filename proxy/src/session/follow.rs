@@ -162,8 +162,8 @@ async fn fetch(parcel: &Parcel, hop: &Hop, target: &Target) -> Result<Incomplete
     let given = &parcel.draft.held.headers;
     let kept: Vec<_> =
         given.iter().filter(|(name, _)| KEPT.contains(&name.as_str())).cloned().collect();
-    let upstream =
-        Upstream::new(&reach(&parcel.inner.spec.connection, hop), parcel.inner.shared.network())?;
+    let reach = reach(&parcel.inner.spec.connection, hop);
+    let upstream = Upstream::new(&reach, None, parcel.inner.shared.network())?;
     let path_and_query = target.path_and_query();
     let outgoing = Outgoing {
         method: "GET",

@@ -41,7 +41,7 @@ enum Way {
 pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result<Reply, Refusal> {
     let credential = inner.line.credential(&inner.shared).await;
     let redactor = match &credential {
-        Ok(credential) => credential.redactor().clone(),
+        Ok(credential) => credential.redactor(),
         // Without a secret there is nothing to hide.
         Err(_) => Redactor::none(),
     };
@@ -128,6 +128,7 @@ fn judge(
     if dropped > 0 {
         trail.note("query_parameter_dropped");
     }
+    credential::check_path(&spec.connection.scheme, &target)?;
     let by_method = effect::effect(&method)?;
     trail.effect = Some(by_method);
     if body.len() > limits.request_body_bytes {

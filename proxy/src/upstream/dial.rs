@@ -53,9 +53,14 @@ struct Reach {
 }
 
 impl Dialler {
-    pub(super) fn new(connection: &Connection, network: Network, tls: Arc<ClientConfig>) -> Self {
+    pub(super) fn new(
+        hosts: &[Host],
+        connection: &Connection,
+        network: Network,
+        tls: Arc<ClientConfig>,
+    ) -> Self {
         let reach = Reach {
-            hosts: connection.hosts.clone(),
+            hosts: hosts.to_vec(),
             exceptions: connection.exceptions.clone(),
             network,
             tls: TlsConnector::from(tls),
