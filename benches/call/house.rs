@@ -15,6 +15,7 @@ use cambium_sandbox_tests::bench::Names;
 use cambium_sandbox_tests::vendor::{Vendor, answer};
 use cambium_store::Store;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// The vendor's name; its address comes from the bench's own resolver.
-const HOST: &str = "api.shop.test";
+pub(crate) const HOST: &str = "api.shop.test";
 /// The credential the vendor wants to see.
 pub(crate) const TOKEN: &str = "bench-token-0123456789abcdef";
 /// The tool that is called.
@@ -72,14 +73,22 @@ pub(crate) struct House {
     pub(crate) caller: Caller,
     /// Its token, for MCP.
     pub(crate) token: String,
+    /// The proxy alone.
+    pub(crate) proxy: Arc<Proxy>,
+    /// Its vault.
+    pub(crate) vault: Arc<Vault>,
     sandbox: Arc<IsolateSandbox>,
-    proxy: Arc<Proxy>,
     directory: PathBuf,
 }
 
 impl House {
     /// Builds it with a pool of so many ready workers an agent.
     pub(crate) async fn build(vendor: &Vendor, pool: usize, name: &str) -> Self {
+        Self::at(vendor.address, &vendor.ca_pem, pool, name).await
+    }
+
+    /// The same for a vendor at an address, under an authority of its own.
+    pub(crate) async fn at(vendor: SocketAddr, ca_pem: &str, pool: usize, name: &str) -> Self {
         let directory =
             std::env::temp_dir().join(format!("cambium-call-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory of our own");
@@ -110,7 +119,7 @@ impl House {
             node: "bench".into(),
             store,
             proxy: proxy.clone(),
-            vault,
+            vault: vault.clone(),
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
             clock,
@@ -120,8 +129,8 @@ impl House {
             },
         });
         let engine = engine.await.expect("an engine");
-        let (caller, token) = furnish(&engine, vendor).await;
-        Self { engine, caller, token, sandbox, proxy, directory }
+        let (caller, token) = furnish(&engine, vendor, ca_pem).await;
+        Self { engine, caller, token, proxy, vault, sandbox, directory }
     }
 
     /// One call of the tool; panics when it did not list the orders.
@@ -171,10 +180,10 @@ impl House {
     }
 }
 
-async fn furnish(engine: &Engine, vendor: &Vendor) -> (Caller, String) {
+async fn furnish(engine: &Engine, vendor: SocketAddr, ca_pem: &str) -> (Caller, String) {
     let code = engine.issue_code().await.expect("a code");
     let proof = engine.prove_person(PersonCredential::Code(code)).await.expect("a person");
-    let port = vendor.address.port();
+    let port = vendor.port();
     let connection = NewConnection {
         slug: "shop".into(),
         vendor: "shop".into(),
@@ -182,7 +191,7 @@ async fn furnish(engine: &Engine, vendor: &Vendor) -> (Caller, String) {
         hosts: vec![Host { label: HOST.into(), name: HOST.into(), port }],
         scheme: Scheme::Bearer,
         exceptions: vec![Exception { cidr: "127.0.0.1/32".parse().expect("a range"), port }],
-        ca_pem: Some(vendor.ca_pem.clone()),
+        ca_pem: Some(ca_pem.to_owned()),
         overrides: cambium_proxy::Overrides::default(),
         agents: Vec::new(),
     };

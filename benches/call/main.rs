@@ -1,23 +1,26 @@
-//! A call, end to end, beside what people would pick instead. Closed loop, one
-//! caller, rounds interleaved. Every layer of the jail, the audit and the
-//! redaction are on in each of our rows.
+//! A call, end to end, and the proxy alone, beside what people would pick
+//! instead. Closed loop, one caller, rounds interleaved. Every layer of the
+//! jail, the audit and the redaction are on in each of our rows.
 //!
-//! `cargo bench --bench call`, or `benches/side_by_side/run` with the peers.
+//! `cargo bench --bench call`, or `benches/side_by_side/run` with the peers; a
+//! word chooses one table: `call`, `hop` or `memory`.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 
 mod figures;
+mod hop;
 mod house;
 mod memory;
 mod peers;
 
 use figures::Row;
 use house::House;
-use rmcp::ServiceExt;
 use rmcp::model::CallToolRequestParams;
+use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use serde_json::json;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,72 +35,148 @@ fn main() -> ExitCode {
     if let Some(ended) = cambium_isolate::role_main(&[]) {
         return ended;
     }
+    let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wanted = |word: &str| words.is_empty() || words.iter().any(|given| given == word);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(run());
+    runtime.expect("a runtime").block_on(async {
+        let vendor = house::vendor().await;
+        let peers = peers::Peers::find(&vendor);
+        let mut json = Map::new();
+        if wanted("call") {
+            json.insert("call".into(), call(&vendor, peers.as_ref()).await);
+        }
+        if let (true, Some(peers)) = (wanted("hop"), &peers) {
+            json.insert("hop".into(), hop::run(peers).await);
+        }
+        if wanted("memory") {
+            json.insert("memory".into(), memory::run(&vendor, peers.as_ref()).await);
+        }
+        println!("\n{:#}", Value::Object(json));
+    });
     ExitCode::SUCCESS
 }
 
-async fn run() {
-    let vendor = house::vendor().await;
-    let warm = House::build(&vendor, 1, "warm").await;
-    let cold = House::build(&vendor, 0, "cold").await;
+async fn call(
+    vendor: &cambium_sandbox_tests::vendor::Vendor,
+    peers: Option<&peers::Peers>,
+) -> Value {
+    let warm = House::build(vendor, 1, "warm").await;
+    let cold = House::build(vendor, 0, "cold").await;
     let cancel = CancellationToken::new();
     let address = warm.serve(cancel.clone()).await;
-    let config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"))
-        .auth_header(warm.token.clone());
-    let transport = StreamableHttpClientTransport::from_config(config);
-    let client = ().serve(transport).await.expect("an MCP client");
-    let peers = peers::Peers::find(&vendor);
-
-    let mut engine = Row::new("engine call, one ready worker");
-    let mut empty = Row::new("engine call, empty pool");
-    let mut mcp = Row::new("the same through MCP (streamable HTTP)");
-    let mut isolated = Row::new("isolated-vm 7.0.1, fresh isolate, unguarded fetch");
-    let mut deno = Row::new("deno 2.9.6, `deno run` per call");
+    let client = mcp_client(address.port(), Some(&warm.token)).await;
+    let mut rows: Vec<Row> = [
+        "engine call, one ready worker: fresh process, module, one fetch",
+        "engine call, empty pool",
+        "the same through MCP (streamable HTTP), rmcp's client",
+        "plain MCP server (TypeScript SDK 1.32.2), no sandbox, rmcp's client",
+        "isolated-vm 7.0.1 on Node 24.21, fresh isolate",
+        "workerd 1.20261117.1, dynamic worker, over loopback HTTP",
+        "node:vm, fresh context",
+        "node:worker_threads, fresh thread",
+        "quickjs-emscripten 0.32.0, fresh context",
+        "deno 2.9.6, `deno run` per call, whole process",
+    ]
+    .map(Row::new)
+    .into();
     let mut stages = Stages::default();
+    let mut cpu = Cpu::default();
     for _ in 0..WARM_UP {
         warm.call().await;
         cold.call().await;
     }
-    for _ in 0..ROUNDS {
-        engine.push(timed(CALLS, || warm.call(), |_| {}).await);
-        empty.push(timed(CALLS, || cold.call(), |envelope| stages.add(envelope)).await);
-        let through = || async {
-            let params = CallToolRequestParams::new("shop__list-orders")
-                .with_arguments(json!({ "limit": 20 }).as_object().cloned().expect("an object"));
-            let answer = client.call_tool(params).await.expect("an answer");
-            assert_ne!(answer.is_error, Some(true), "{answer:?}");
-        };
-        mcp.push(timed(CALLS, through, |()| {}).await);
-        if let Some(peers) = &peers {
-            isolated.push(tokio::task::block_in_place(|| peers.isolated_vm(CALLS)));
-            deno.push(tokio::task::block_in_place(|| peers.deno_run(PROCESSES)));
+    let serving = peers.map(|peers| (peers.mcp_server(), peers.workerd()));
+    let mut served = match &serving {
+        None => None,
+        Some((mcp, workerd)) => {
+            let mut caller = peers::Caller::to(workerd.port).await;
+            let plain = mcp_client(mcp.port, None).await;
+            for _ in 0..WARM_UP {
+                caller.call().await;
+                through(&plain).await;
+            }
+            Some((plain, caller, workerd))
         }
+    };
+    for _ in 0..ROUNDS {
+        let before = peers::cpu_seconds("self");
+        rows[0].push(timed(CALLS, async || warm.call().await, |_| {}).await);
+        cpu.ours += peers::cpu_seconds("self") - before;
+        let look = |envelope| stages.add(envelope);
+        rows[1].push(timed(CALLS, async || cold.call().await, look).await);
+        rows[2].push(timed(CALLS, async || through(&client).await, |()| {}).await);
+        let (Some(peers), Some((plain, caller, workerd))) = (peers, &mut served) else { continue };
+        rows[3].push(timed(CALLS, async || through(plain).await, |()| {}).await);
+        rows[4].push(peers.in_node("isolated_vm.mjs", CALLS));
+        let before = workerd.cpu_seconds();
+        rows[5].push(timed(CALLS, async || caller.call().await, |()| {}).await);
+        cpu.workerd += workerd.cpu_seconds() - before;
+        rows[6].push(peers.in_node("node_vm.mjs", CALLS));
+        rows[7].push(peers.in_node("worker_thread.mjs", CALLS));
+        rows[8].push(peers.in_node("quickjs.mjs", CALLS));
+        rows[9].push(peers.deno_run(PROCESSES));
     }
-    let memory = memory::per_worker(&vendor).await;
-
-    let mut rows = vec![engine, empty, mcp];
-    if peers.is_some() {
-        rows.extend([isolated, deno]);
-    }
+    rows.retain(|row| row.calls() > 0);
     println!("{}", figures::table(&rows));
     println!("{}", stages.table());
-    println!("Memory per idle worker, 20 alive, proportional set size: {memory} KiB");
-    let json = json!({
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
-        "stages_us_p50": stages.json(), "worker_pss_kib": memory,
-    });
-    println!("\n{json:#}");
+    cpu.print(CALLS * ROUNDS);
     let _ = client.cancel().await;
+    if let Some((plain, ..)) = served {
+        let _ = plain.cancel().await;
+    }
     cancel.cancel();
     warm.close().await;
     cold.close().await;
+    let rows: Vec<_> = rows.iter().map(Row::json).collect();
+    json!({ "rows": rows, "stages_us_p50": stages.json(), "cpu_seconds": cpu.json() })
+}
+
+/// CPU time of the processes a call is made in: ours with its workers, reaped
+/// within the round (and the vendor, which lives in this process); workerd's.
+#[derive(Default)]
+struct Cpu {
+    ours: f64,
+    workerd: f64,
+}
+
+impl Cpu {
+    fn print(&self, calls: usize) {
+        let per = |seconds: f64| calls as f64 / seconds;
+        println!("calls per CPU second, ours (vendor included): {:.0}", per(self.ours));
+        if self.workerd > 0.0 {
+            println!("calls per CPU second, workerd: {:.0}", per(self.workerd));
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "ours": self.ours, "workerd": self.workerd })
+    }
+}
+
+type Client = RunningService<RoleClient, ()>;
+
+async fn mcp_client(port: u16, token: Option<&str>) -> Client {
+    let uri = format!("http://127.0.0.1:{port}/mcp");
+    let config = StreamableHttpClientTransportConfig::with_uri(uri);
+    let config = match token {
+        Some(token) => config.auth_header(token.to_owned()),
+        None => config,
+    };
+    let transport = StreamableHttpClientTransport::from_config(config);
+    ().serve(transport).await.expect("an MCP client")
+}
+
+async fn through(client: &Client) {
+    let params = CallToolRequestParams::new("shop__list-orders")
+        .with_arguments(json!({ "limit": 20 }).as_object().cloned().expect("an object"));
+    let answer = client.call_tool(params).await.expect("an answer");
+    assert_ne!(answer.is_error, Some(true), "{answer:?}");
 }
 
 /// Times each of `calls` in turn, microseconds.
-async fn timed<T, F: Future<Output = T>>(
+async fn timed<T>(
     calls: usize,
-    mut call: impl FnMut() -> F,
+    mut call: impl AsyncFnMut() -> T,
     mut look: impl FnMut(T),
 ) -> Vec<f64> {
     let mut times = Vec::with_capacity(calls);
@@ -156,11 +235,11 @@ impl Stages {
         out
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         self.medians()
             .iter()
             .map(|(name, p50, _)| ((*name).to_owned(), json!(p50)))
-            .collect::<serde_json::Map<_, _>>()
+            .collect::<Map<_, _>>()
             .into()
     }
 }

