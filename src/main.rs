@@ -10,6 +10,7 @@ mod config;
 mod control;
 mod data_dir;
 mod demo;
+mod discreet;
 mod failure;
 mod listener;
 mod paste;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     if let Some(ended) = cambium_isolate::role_main(checker::ONESHOTS) {
         return ended;
     }
+    discreet::be();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime {
         Ok(runtime) => {

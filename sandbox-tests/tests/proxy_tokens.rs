@@ -463,6 +463,30 @@ async fn h11_the_token_endpoint_is_no_path_of_a_tool() {
 }
 
 #[tokio::test]
+async fn h11_a_token_host_is_no_host_of_a_tool() {
+    let bench = bench(client, giving("")).await;
+    let port = bench.issuer().address.port();
+    for host in [ISSUER.to_owned(), format!("{ISSUER}:{port}")] {
+        let asked = cambium_proxy::OutboundRequest { host: Some(host), ..request("GET", "/x") };
+        bench.refused(&bench.reader(), asked, "host_not_in_connection").await;
+    }
+    assert_eq!(bench.issuer().connections(), 0);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn e08_a_token_host_that_moves_is_judged_when_it_is_dialled() {
+    let bench = bench(client, giving(",\"expires_in\":0")).await;
+    bench.names.set(ISSUER, &[&["127.0.0.1"], &["10.0.0.1"]]);
+    assert_eq!(get(&bench).await, Ok(200));
+    // The socket of the first call is still there and may serve the second.
+    let second = get(&bench).await;
+    assert!([Ok(200), Err("address_denied")].contains(&second), "{second:?}");
+    assert_eq!(bench.issuer().connections(), 1);
+    bench.finish().await;
+}
+
+#[tokio::test]
 async fn h11_tokens_a_vendor_hands_out_are_masked() {
     let body = "{\"access_token\":\"n3w-tok3n\",\"refresh_token\":\"n3w-r3fr3sh\",\"a\":1}";
     let bench =

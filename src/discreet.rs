@@ -1,0 +1,49 @@
+//! What the process that holds the vault must not leave behind when it falls:
+//! no core file, and of a panic the place only. A panic's own words may hold
+//! whatever was at hand.
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::io::Write;
+
+/// Called first, before there is a thread or a secret; what is started from
+/// here inherits the limit.
+pub(crate) fn be() {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        say(&format!("core files could not be switched off: {error}"));
+    }
+    std::panic::set_hook(Box::new(|panic| match panic.location() {
+        Some(place) => say(&format!("panic at {place}")),
+        None => say("panic"),
+    }));
+}
+
+fn say(text: &str) {
+    // There is nobody to tell if this cannot be written.
+    let _ = writeln!(std::io::stderr(), "cambium: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Resource, getrlimit};
+
+    /// In a process of its own: the limit and the hook stay.
+    #[test]
+    fn d25_no_core_file_and_no_panics_words() {
+        if std::env::var_os("CAMBIUM_TEST_FALLS").is_some() {
+            super::be();
+            assert_eq!(getrlimit(Resource::Core).maximum, Some(0));
+            panic!("sk_live_{}", "S3CRET0123456789");
+        }
+        let name = "discreet::tests::d25_no_core_file_and_no_panics_words";
+        let fell = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env("CAMBIUM_TEST_FALLS", "1")
+            .output()
+            .unwrap();
+        let said = [fell.stdout, fell.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(!fell.status.success() && said.contains("panic at "), "{said}");
+        assert!(said.contains("discreet.rs") && !said.contains("S3CRET"), "{said}");
+    }
+}
