@@ -30,7 +30,8 @@ const OWNED: &[(&str, &[&str])] = &[
     ("sqlx", &["cambium-store"]),
     ("rmcp", &["cambium-mcp", "cambium"]),
     ("askama", &["cambium-console"]),
-    ("seccompiler", &["cambium-jail"]),
+    // The tests pose as a kernel that refuses a layer.
+    ("seccompiler", &["cambium-jail", "cambium-sandbox-tests"]),
     ("landlock", &["cambium-jail"]),
     ("oxc_parser", &["cambium-engine"]),
     ("chacha20poly1305", &["cambium-proxy"]),
