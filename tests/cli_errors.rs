@@ -262,6 +262,10 @@ fn a_scheme_that_cannot_be_used_is_refused_with_its_field() {
         ("basic", "username=a:b", "username"),
         ("url-path", "template=/bot", "template"),
         ("cookie", "name", "FIELD=VALUE"),
+        ("oauth2-client-credentials", "token_url=http://id.shop.example/token", "token_url"),
+        ("oauth2_client_credentials", "token_url=https://id.shop.example/token", "`client_id`"),
+        ("jwt-assertion", "lifetime_seconds=ten", "ten"),
+        ("hmac", "message={query}", "`headers`"),
     ] {
         let add = ["connections", "add", "shop", "--host", "api.shop.example", "--scheme", scheme];
         let refused = home.run(&[&add[..], &["--set", field]].concat());

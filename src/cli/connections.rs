@@ -8,7 +8,7 @@ use super::run::done;
 use super::{Context, Said, visible};
 use crate::control::{Change, Connection, Request};
 use crate::failure::Failure;
-use cambium_proxy::{Exception, Host, Overrides, Scheme};
+use cambium_proxy::{Endpoint, Exception, Host, Overrides, Scheme};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -259,6 +259,11 @@ fn scheme(
     let next = "docs/credentials.md lists the fields of each scheme";
     let wrong =
         |why: String| Failure::new("argument_invalid", format!("--scheme {name}: {why}"), next);
+    // Looked at one by one, so that the field at fault is named.
+    for (field, value) in fields.iter().filter(|(field, _)| field.ends_with("_url")) {
+        let parsed = value.as_str().unwrap_or_default().parse::<Endpoint>();
+        parsed.map_err(|why| wrong(format!("{field} {why}")))?;
+    }
     let mut object = fields.clone();
     object.insert("scheme".into(), name.into());
     let scheme: Scheme =

@@ -20,6 +20,9 @@ use zeroize::Zeroizing;
 /// A token is dated this much earlier, seconds, for vendors whose clock is behind.
 const BACKDATE_S: i64 = 30;
 
+/// A token is not used in its last seconds: it must arrive before its end.
+const MARGIN_S: i64 = 15;
+
 enum Key {
     Rsa(Box<RsaKeyPair>),
     Ec(Box<EcdsaKeyPair>),
@@ -94,7 +97,7 @@ pub(super) fn sign(
 
 /// How long a token is used, milliseconds: what is left of it, less a margin.
 pub(super) fn lifetime_ms(scheme: &JwtScheme) -> i64 {
-    (i64::from(scheme.lifetime_seconds) - BACKDATE_S) * 1000
+    (i64::from(scheme.lifetime_seconds) - BACKDATE_S - MARGIN_S) * 1000
 }
 
 fn signature(key: &Key, message: &[u8]) -> Result<Vec<u8>, Unfit> {
