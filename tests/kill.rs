@@ -18,8 +18,10 @@ use support::Home;
 use vendor::Vendor;
 
 const CREATE: &str = include_str!("../examples/shop__create-order.ts");
-/// How often the server is killed.
-const KILLS: u32 = 10;
+/// How often the server is killed; `CAMBIUM_KILLS=200` is the long form.
+fn kills() -> u32 {
+    std::env::var("CAMBIUM_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
+}
 /// The latest moment of a kill after the server is ready: a few tools' worth
 /// of steps on an idle machine.
 const LATEST: Duration = Duration::from_secs(4);
@@ -40,10 +42,10 @@ fn b096_a_kill_at_any_moment_loses_nothing_acknowledged_and_sends_nothing_twice(
     let vendor = runtime.block_on(Vendor::open("shop-token")).unwrap();
     let home = Arc::new(Home::new());
     let mut server = home.set_up();
-    connect(&home, &vendor);
+    support::connect_shop(&home, vendor.address.port(), &vendor.ca_pem);
     let acknowledged = Arc::new(Mutex::new(Acknowledged::default()));
 
-    for round in 0..KILLS {
+    for round in 0..kills() {
         // One agent a round, since open asks of one agent are bounded; and a cap
         // so wide that the sweep at a restart takes nothing out by the rule.
         let made = home.run(&["agents", "create", &agent(round), "--cap", "500"]).ok();
@@ -59,7 +61,8 @@ fn b096_a_kill_at_any_moment_loses_nothing_acknowledged_and_sends_nothing_twice(
         stop.store(true, Ordering::Relaxed);
         work.join().unwrap();
         server = home.serve();
-        verify(&home, &acknowledged.lock().unwrap(), round);
+        let orders = ordered(&vendor);
+        verify(&home, &acknowledged.lock().unwrap(), &orders, round);
     }
     let seen = acknowledged.lock().unwrap();
     assert!(seen.audit_rows > 0 && !seen.decided.is_empty(), "the kills left no time for work");
@@ -77,27 +80,6 @@ fn b096_a_kill_at_any_moment_loses_nothing_acknowledged_and_sends_nothing_twice(
 
 fn agent(round: u32) -> String {
     format!("agent-{round}")
-}
-
-fn connect(home: &Home, vendor: &Vendor) {
-    let ca = home.write("ca.pem", &vendor.ca_pem);
-    let port = vendor.address.port();
-    let (host, range) = (format!("localhost:{port}"), format!("127.0.0.1/32:{port}"));
-    let six = format!("::1/128:{port}");
-    let add = [
-        "connections",
-        "add",
-        "shop",
-        "--host",
-        &host,
-        "--ca",
-        ca.to_str().unwrap(),
-        "--allow-private",
-        &range,
-        "--allow-private",
-        &six,
-    ];
-    home.run_with(&add, "shop-token").ok();
 }
 
 /// The demo's steps, each with a tool and an order of its own, until a command
@@ -146,7 +128,19 @@ fn work(round: u32, home: &Arc<Home>, token: &str, seen: &Mutex<Acknowledged>, s
         if answered.is_none() {
             return;
         }
-        seen.lock().unwrap().ordered.push(name);
+        seen.lock().unwrap().ordered.push(name.clone());
+        // reads and moves between the writes; each ends where it began
+        let dry = ["run", "shop", &name, "--input", r#"{"item": "a", "quantity": 1}"#, "--dry-run"];
+        if told(home, home.run_as(token, &dry)).is_none() {
+            return;
+        }
+        let moved = |word| told(home, home.run_as(token, &["tools", word, "shop", &name]));
+        let tool = (agent(round), format!("shop__{name}"));
+        seen.lock().unwrap().promoted.remove(&tool);
+        if moved("demote").is_none() || moved("promote").is_none() {
+            return;
+        }
+        seen.lock().unwrap().promoted.insert(tool);
         let Some(verified) = told(home, home.run(&["audit", "verify"])) else { return };
         seen.lock().unwrap().audit_rows = verified["rows"].as_u64().unwrap();
     }
@@ -187,7 +181,17 @@ fn open_ask(home: &Home, tool: &str, stop: &AtomicBool) -> Option<String> {
     }
 }
 
-fn verify(home: &Home, seen: &Acknowledged, round: u32) {
+/// The names in the orders the shop took.
+fn ordered(vendor: &Vendor) -> Vec<String> {
+    let posts = vendor.received().into_iter().filter(|request| request.method == "POST");
+    let name = |body: String| {
+        let order: Value = serde_json::from_str(&body).unwrap();
+        order["item"].as_str().unwrap().to_owned()
+    };
+    posts.map(|post| name(post.body)).collect()
+}
+
+fn verify(home: &Home, seen: &Acknowledged, orders: &[String], round: u32) {
     let tools = home.run(&["tools", "list"]).ok();
     for (tool, version, hash) in &seen.versions {
         let kept = tools.as_array().unwrap().iter().find(|kept| kept["tool"] == tool.as_str());
@@ -198,12 +202,32 @@ fn verify(home: &Home, seen: &Acknowledged, round: u32) {
     for agent in seen.promoted.iter().map(|(agent, _)| agent).collect::<BTreeSet<_>>() {
         let shown = home.run(&["agents", "show", agent]).ok();
         let set = shown["workingSet"].as_array().unwrap();
+        let name = |tool: &Value| format!("{}__{}", tool["vendor"], tool["name"]).replace('"', "");
+        let mut replayed = BTreeSet::new();
+        for row in shown["history"].as_array().unwrap().iter().rev() {
+            match row["promoted"] == true {
+                true => assert!(replayed.insert(name(&row["tool"])), "round {round}: {row}"),
+                false => assert!(replayed.remove(&name(&row["tool"])), "round {round}: {row}"),
+            }
+        }
+        let kept: BTreeSet<String> = set.iter().map(|entry| name(&entry["tool"])).collect();
+        assert_eq!(replayed, kept, "round {round}: the history of {agent} is not its set");
         for (_, tool) in seen.promoted.iter().filter(|(of, _)| of == agent) {
             let (vendor, name) = tool.split_once("__").unwrap();
             let kept =
                 |entry: &Value| entry["tool"]["vendor"] == vendor && entry["tool"]["name"] == name;
             assert!(set.iter().any(kept), "round {round}: {agent} lost {tool}");
         }
+    }
+    // Whatever reached the shop had an answer that allowed it.
+    let asks = home.run(&["approvals", "list"]).ok();
+    for name in orders.iter().filter(|name| name.starts_with(&format!("order-{round}-"))) {
+        let allowed = |ask: &&Value| {
+            ask["tool"] == format!("shop__{name}").as_str()
+                && ask["state"].as_str().is_some_and(|state| state.starts_with("allowed"))
+        };
+        let found = asks.as_array().unwrap().iter().find(allowed);
+        assert!(found.is_some(), "round {round}: {name} was sent without an answer");
     }
     for (ask, state) in &seen.decided {
         let kept = home.run(&["approvals", "show", ask]).ok();

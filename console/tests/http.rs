@@ -557,3 +557,15 @@ async fn d17_a_sign_in_begins_and_ends_in_one_session_and_once() {
     let still = house.engine.connection("bank").await.unwrap();
     assert_eq!((still.status, still.generation), (cambium_proxy::ConnectionStatus::Pending, 1));
 }
+
+#[tokio::test]
+async fn b055_a_description_is_the_agents_account_wherever_it_is_shown() {
+    let (house, id) = House::with_ask("account", Effect::Write).await;
+    let (cookie, _) = house.log_in().await;
+    for path in [&*format!("/asks/{id}"), "/toolbox", "/toolbox/acme__pay"] {
+        let page = house.get(path, &cookie).await.body;
+        let (marked, text) = (page.find("What the agent says it does"), page.find("Pays "));
+        assert!(marked.is_some() && marked < text, "{path}: {page}");
+        assert!(!page.contains("<script>alert"), "{path}: as text");
+    }
+}

@@ -175,7 +175,7 @@ fn card(ask: &Value) -> String {
     }
     let _ = writeln!(
         text,
-        "\nbody     {} bytes, digest {}\nagent    {}\ntool     {} version {}: \"{}\"\nwhy      {}\nasked    {}, open until {}\nstate    {}",
+        "\nbody     {} bytes, digest {}\nagent    {}\ntool     {} version {}, the agent's account: \"{}\"\nwhy      {}\nasked    {}, open until {}\nstate    {}",
         field(ask, "bodyBytes"),
         field(ask, "digest"),
         field(ask, "agentName"),
@@ -187,6 +187,9 @@ fn card(ask: &Value) -> String {
         time(&ask["expiresMs"]),
         field(ask, "state"),
     );
+    for line in ask["diff"].as_str().into_iter().flat_map(str::lines) {
+        let _ = writeln!(text, "  {}", visible(line));
+    }
     if ask["canStand"] == true {
         let _ = writeln!(text, "\"from now on\" would cover, on {}:", field(ask, "connectionSlug"));
         for site in ask["callSites"].as_array().into_iter().flatten() {

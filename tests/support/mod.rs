@@ -132,6 +132,11 @@ impl Home {
 
     /// Starts a server and waits until it is ready.
     pub(crate) fn serve(&self) -> Server {
+        self.serve_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn serve_with(&self, more: &[&str]) -> Server {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -139,6 +144,7 @@ impl Home {
             .unwrap();
         let mut child = self
             .command(&["serve", "--listen", "127.0.0.1:0"])
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -198,4 +204,41 @@ pub(crate) fn ended(output: Output) -> Ended {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Where `scripts/clients` puts the MCP clients.
+pub(crate) fn clients() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("CAMBIUM_CACHE").unwrap_or_else(|| {
+        let home = || set("HOME").unwrap_or_default().join(".cache");
+        set("XDG_CACHE_HOME").unwrap_or_else(home).join("cambium")
+    });
+    let clients = cache.join("clients");
+    assert!(
+        clients.join("ready").exists(),
+        "the MCP clients are not installed in {}; run scripts/clients",
+        clients.display()
+    );
+    clients
+}
+
+/// The demo's shop as a connection, by a person.
+pub(crate) fn connect_shop(home: &Home, port: u16, ca_pem: &str) {
+    let ca = home.write("ca.pem", ca_pem);
+    let (host, range) = (format!("localhost:{port}"), format!("127.0.0.1/32:{port}"));
+    let six = format!("::1/128:{port}");
+    let add = [
+        "connections",
+        "add",
+        "shop",
+        "--host",
+        &host,
+        "--ca",
+        ca.to_str().unwrap(),
+        "--allow-private",
+        &range,
+        "--allow-private",
+        &six,
+    ];
+    home.run_with(&add, "shop-token").ok();
 }

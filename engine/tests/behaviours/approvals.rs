@@ -365,3 +365,26 @@ async fn decision15_a_person_may_publish_and_the_tool_still_asks_for_the_agent()
     assert_eq!(envelope.status, Status::AwaitingApproval);
     assert!(house.listed(&caller).await.is_empty());
 }
+
+#[tokio::test]
+async fn b062_fifty_concurrent_first_calls_open_one_ask() {
+    let house = House::waiting(Duration::from_secs(2)).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts("{}"));
+    let calls: Vec<_> = (0..50).map(|_| house.calling(&caller, "create")).collect();
+    let mut ended = std::collections::BTreeMap::<String, usize>::new();
+    for call in calls {
+        let envelope = call.await.unwrap();
+        let how = match envelope.status {
+            Status::AwaitingApproval => "awaiting".to_owned(),
+            _ => code(&envelope).to_owned(),
+        };
+        *ended.entry(how).or_default() += 1;
+    }
+    assert_eq!(house.engine.asks().await.unwrap().len(), 1, "{ended:?}");
+    assert_eq!(house.let_go("POST").await, 0);
+    // more than an agent may have under way are told to come again
+    assert_eq!(ended.values().sum::<usize>(), 50);
+    assert!(ended.keys().all(|how| how == "awaiting" || how == "busy"), "{ended:?}");
+}

@@ -7,6 +7,7 @@ mod connections;
 mod executing;
 mod held;
 mod house;
+mod model;
 mod persons;
 mod properties;
 mod publishing;

@@ -86,3 +86,42 @@ async fn b008_a_subscription_of_the_newer_era_hears_its_own_agents_changes() {
         world.close().await;
     }
 }
+
+/// Resident memory of this process, bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b008_of_a_thousand_agents_with_open_sessions_only_the_right_ones_hear() {
+    const AGENTS: usize = 1_000;
+    /// Of one open session, both its ends in this process.
+    const SESSION_BYTES: u64 = 256 * 1024;
+    let world = with_tools().await;
+    let mut agents = Vec::new();
+    for at in 0..AGENTS {
+        agents.push(world.agent(&format!("agent-{at}")).await);
+    }
+    let before = resident();
+    let mut clients = Vec::new();
+    for agent in &agents {
+        clients.push(connect_stream(&world, &agent.token, Era::Initialize).await);
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < AGENTS as u64 * SESSION_BYTES, "{} bytes a session", grown / AGENTS as u64);
+    for at in [0, 499, 999] {
+        world.promote(&agents[at], "acme", "one").await;
+        heard(&mut clients[at]).await;
+    }
+    // all of them, and after that nothing is left that was meant for another
+    world.connection("other").await;
+    for client in &mut clients {
+        heard(client).await;
+        assert!(client.heard.try_recv().is_err(), "one notice too many");
+    }
+    for client in clients {
+        client.service.cancel().await.unwrap();
+    }
+    world.close().await;
+}
