@@ -59,6 +59,12 @@ impl Model {
         self.promoted.keys().map(|at| format!("shop__{}", TOOLS[*at])).collect()
     }
 
+    /// A no, or a yes that was withdrawn, takes every unused *once* with it.
+    fn take_back(&mut self, at: usize) {
+        self.stands.remove(&at);
+        self.once.retain(|(other, _)| *other != at);
+    }
+
     fn expire(&mut self) {
         let now = self.now;
         self.open.retain(|_, (_, opened)| *opened + DAY_MS > now);
@@ -70,7 +76,7 @@ fn writes(at: usize) -> bool {
 }
 
 fn source(at: usize, text: usize) -> String {
-    let call = if writes(at) { r#""/x", { method: "POST" }"# } else { r#""/x""# };
+    let call = if writes(at) { r#""/orders", { method: "POST" }"# } else { r#""/x""# };
     module(&format!("Tool {at}, text {text}."), call)
 }
 
@@ -102,7 +108,7 @@ async fn walk() {
                 if !published.unchanged {
                     // what was allowed for a content that comes back asks again
                     if model.stands.get(&at) == Some(&Stands::Allowed(published.hash.clone())) {
-                        model.stands.remove(&at);
+                        model.take_back(at);
                     }
                     if model.open.get(&at).is_some_and(|(hash, _)| *hash != published.hash) {
                         model.open.remove(&at);
@@ -238,7 +244,7 @@ async fn decide(
     if model.stands.get(&at).is_some_and(|stands| *stands == Stands::Denied) {
         let agent = house.engine.agent("claude").await.unwrap();
         house.engine.withdraw(person, &agent.id, &tool(TOOLS[at])).await.unwrap();
-        model.stands.remove(&at);
+        model.take_back(at);
         return;
     }
     let wanted = format!("shop__{}", TOOLS[at]);
@@ -265,6 +271,7 @@ async fn decide(
             model.once.insert((at, hash));
         }
         Answer::Deny => {
+            model.take_back(at);
             model.stands.insert(at, Stands::Denied);
         }
         Answer::Withdrawn => unreachable!(),
