@@ -37,7 +37,7 @@ Exit codes:
   5  a token or a person's credential is missing or wrong
   6  a person was asked and has not answered
   7  the server cannot start (data directory, lock, port, vault, sandbox)
-  8  verified, and not as it should be (audit verify, doctor, demo)";
+  8  verified, and not as it should be (audit verify, policy test, doctor, demo)";
 
 /// Why a command did not succeed, as it crosses the control socket too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ impl Failure {
             | "store_unavailable"
             | "sandbox_weak"
             | "sandbox_unavailable" => Exit::CannotStart,
-            "audit_broken" | "demo_differs" | "layer_missing" => Exit::Differs,
+            "audit_broken" | "demo_differs" | "layer_missing" | "policy_differs" => Exit::Differs,
             _ => Exit::Failed,
         }
     }

@@ -139,7 +139,9 @@ fn passes(name: &str, connection: &Connection) -> bool {
     let overrides = &connection.overrides;
     let opened = overrides.headers.iter().any(|header| header == name)
         || (overrides.range && name == "range");
-    let usual = REQUEST.contains(&name) || name.ends_with(REQUEST_SUFFIX);
+    // `proxy-version` ends like a version and is a hop's all the same.
+    let dated = name.ends_with(REQUEST_SUFFIX) && !crate::overrides::never(name);
+    let usual = REQUEST.contains(&name) || dated;
     !connection.scheme.owns_header(name) && (usual || opened)
 }
 

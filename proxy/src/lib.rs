@@ -20,11 +20,13 @@ mod gauge;
 mod grant;
 mod headers;
 mod hold;
+mod judge;
 mod policy;
 mod preview;
 mod proxy;
 mod request;
 mod resolve;
+mod review;
 mod scrub;
 mod secret;
 mod session;
@@ -35,6 +37,9 @@ mod vault;
 // What they share.
 mod clock;
 mod connection;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 mod limits;
 mod overrides;
@@ -60,6 +65,7 @@ pub use proxy::{Admission, Proxy, ProxyParts};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
 pub use resolve::{Resolve, SystemResolver};
+pub use review::{Explanation, Review, Supposed, Verdict};
 pub use scheme::{
     AwsScheme, ClientAuth, ClientScheme, CodeScheme, Endpoint, EntryFault, HmacAlgorithm,
     HmacScheme, JwtAlgorithm, JwtScheme, KeyEncoding, Scheme, SignatureEncoding,

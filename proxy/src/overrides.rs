@@ -224,6 +224,11 @@ fn word(effect: Effect) -> &'static str {
     }
 }
 
+/// Whether a header is none a module may ever set, on no list and by no word.
+pub(crate) fn never(name: &str) -> bool {
+    NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 fn check_header(name: &str) -> Result<(), OverrideFault> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if name.is_empty() || !name.bytes().all(plain) {
@@ -232,7 +237,7 @@ fn check_header(name: &str) -> Result<(), OverrideFault> {
     if name == "range" {
         return Err(fault("headers", name, "set this way; `range` has a switch of its own"));
     }
-    if NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+    if never(name) {
         let right = "a header a tool may have: it frames the message, names its host or hop, \
                      carries a credential or changes what the request means";
         return Err(fault("headers", name, right));

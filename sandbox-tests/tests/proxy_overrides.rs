@@ -388,3 +388,55 @@ async fn f05_without_the_persons_word_nothing_is_followed() {
     assert_eq!((got.status, got.header("x-cambium-redirect-host")), (302, Some("cdn.test")));
     bench.finish().await;
 }
+
+#[tokio::test]
+async fn the_reviewers_tools_agree_with_what_happens() {
+    use cambium_proxy::{Review, Supposed, Verdict};
+    let overrides = Overrides {
+        raise: vec![Raise { method: "GET".into(), path: "/send/*".into(), to: Effect::Write }],
+        graphql: Some("/graphql".into()),
+        ..Overrides::default()
+    };
+    let bench = changed(overrides).await;
+    let sites = anywhere(&["GET", "HEAD", "POST", "PUT"]);
+    for asked in [
+        request("GET", "/x"),
+        request("GET", "/send/1"),
+        request("get", "/x"),
+        request("GET", "//evil.test/x"),
+        request("GET", "/a%2Fb"),
+        request("DELETE", "/x"),
+        request("PATCH", "/x"),
+        with_body("GET", "/x", "{}"),
+        with_body("POST", "/x", "{}"),
+        with_body("POST", "/graphql", r#"{"query":"{ me }"}"#),
+        with_body("POST", "/graphql", r#"{"query":"mutation { x }"}"#),
+        with_headers("POST", "/x", &[("x-http-method-override", b"DELETE")]),
+        OutboundRequest { host: Some("evil.test".into()), ..request("GET", "/x") },
+        OutboundRequest { sdk: true, ..request("GET", "https://evil.test/x") },
+    ] {
+        for supposed in [Supposed::Usual, Supposed::DryRun, Supposed::Each] {
+            let (connection, hints) = (&bench.connection, WRITES);
+            let review = Review { connection, sites: &sites, hints, supposed, request: &asked };
+            let said = review.explain(&Limits::default());
+            let grant = match supposed {
+                Supposed::Usual => Grant::Ask,
+                Supposed::DryRun => Grant::Preview,
+                Supposed::Each => Grant::AskEach,
+            };
+            let run = bench.open(WRITES, sites.clone(), grant);
+            let got = bench.send(&run, asked.clone()).await;
+            let happened = match &got {
+                Ok(got) if got.intercepted => Verdict::Preview,
+                Ok(_) => Verdict::Forward,
+                Err(refusal) if refusal.code() == "awaiting_approval" => Verdict::Ask,
+                Err(_) => Verdict::Refuse,
+            };
+            assert_eq!(said.verdict, happened, "{asked:?} {supposed:?}: {:?}", said.steps);
+            if happened == Verdict::Refuse {
+                assert_eq!(said.code, Some(got.unwrap_err().code()), "{asked:?} {supposed:?}");
+            }
+        }
+    }
+    bench.finish().await;
+}

@@ -244,6 +244,9 @@ async fn c11_c12_c13_c19_c21_dropped_headers() {
         "Origin",
         "Referer",
         "X-Anything",
+        "Proxy-Version",
+        "X-Forwarded-Version",
+        "Sec-Fetch-Version",
     ];
     let mut headers: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, &b"1"[..])).collect();
     headers.push(("Accept-Encoding", b"br"));
@@ -313,5 +316,15 @@ async fn c22_an_api_key_header_is_placed_and_cannot_be_set() {
     assert_eq!(heard.header("x-api-version"), [format!("Key {SECRET}").as_str()]);
     assert!(heard.header("authorization").is_empty());
     assert_eq!(notes.len(), 2);
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn b16_a_body_over_the_limit() {
+    let limits = Limits { request_body_bytes: 8, ..Limits::default() };
+    let bench = Bench::start(Setup { limits, ..Setup::default() }).await;
+    let order = with_body("POST", "/orders", "{\"n\": 1234}");
+    bench.refused(&bench.writer(), order.clone(), "body_too_large").await;
+    bench.refused(&bench.dry(), order, "body_too_large").await;
     bench.finish().await;
 }

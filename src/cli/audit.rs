@@ -24,6 +24,8 @@ pub(crate) enum Args {
     },
     /// Walk the chain and name the first row that does not hold
     Verify,
+    /// What a changed policy would do to the requests that are recorded
+    Replay(Box<super::policy::Replay>),
 }
 
 impl Args {
@@ -34,6 +36,7 @@ impl Args {
                 let rows = context.ask(&Request::AuditList { after, limit }).await?;
                 Ok(Said::new(listed(&rows), rows))
             }
+            Self::Replay(replay) => replay.run(context).await,
             Self::Verify => {
                 let config = context.config()?;
                 let verified = match ask(&config.data_dir, &Request::AuditVerify {}).await {

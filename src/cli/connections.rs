@@ -2,7 +2,7 @@
 //! comes by stdin or the terminal, never as an argument.
 
 use super::credential::{PersonArgs, secret};
-use super::overrides::Policy;
+use super::overrides::{Policy, overrides_of};
 use super::print::{field, table};
 use super::run::done;
 use super::{Context, Said, visible};
@@ -163,7 +163,7 @@ impl Args {
                 let who = set.person.credential()?;
                 let connection = set.connection;
                 let show = Request::ConnectionShow { connection: connection.clone() };
-                let now = overrides(&context.ask(&show).await?)?;
+                let now = overrides_of(&context.ask(&show).await?)?;
                 let exceptions = match set.allow_private.as_slice() {
                     [] => None,
                     [none] if none == "none" => Some(Vec::new()),
@@ -331,17 +331,6 @@ fn wrong(argument: &str, value: &str, wanted: &str) -> Failure {
     )
 }
 
-/// The overrides of a connection as the server shows it.
-fn overrides(connection: &Value) -> Result<Overrides, Failure> {
-    serde_json::from_value(connection["overrides"].clone()).map_err(|error| {
-        Failure::new(
-            "server_gone",
-            format!("the server's answer is not understood: {error}"),
-            "use the same version of cambium on both sides",
-        )
-    })
-}
-
 /// One connection, a line a fact.
 fn page(connection: &Value) -> Result<String, Failure> {
     let hosts = connection["hosts"].as_array().into_iter().flatten();
@@ -363,7 +352,7 @@ fn page(connection: &Value) -> Result<String, Failure> {
         let (cidr, port) = (field(exception, "cidr"), field(exception, "port"));
         lines.push(format!("policy      {cidr} port {port} may be dialled"));
     }
-    let own = overrides(connection)?.lines();
+    let own = overrides_of(connection)?.lines();
     lines.extend(own.iter().map(|line| format!("policy      {}", visible(line))));
     if !lines.iter().any(|line| line.starts_with("policy")) {
         lines.push("policy      as usual".into());

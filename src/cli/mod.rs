@@ -15,6 +15,7 @@ mod export;
 mod init_tool;
 mod mcp;
 mod overrides;
+mod policy;
 mod print;
 mod publish;
 mod run;
@@ -92,6 +93,9 @@ enum Command {
     /// Questions to you, and your answers
     #[command(subcommand)]
     Approvals(approvals::Args),
+    /// What the proxy would do with a request
+    #[command(subcommand)]
+    Policy(policy::Args),
     /// What was decided and sent
     #[command(subcommand)]
     Audit(audit::Args),
@@ -190,6 +194,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Agents(args) => args.run(&context).await,
         Command::Connections(args) => args.run(&context).await,
         Command::Approvals(args) => args.run(&context).await,
+        Command::Policy(args) => args.run(&context).await,
         Command::Audit(args) => args.run(&context).await,
         Command::Sweep(args) => args.run(&context).await,
         Command::Export(args) => args.run(&context).await,

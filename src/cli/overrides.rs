@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use cambium_proxy::{Overrides, Raise};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What a person may change of the policy; `none` clears a list.
 #[derive(clap::Args)]
@@ -90,6 +90,17 @@ fn raise(text: &str) -> Result<Raise, Failure> {
             "argument_invalid",
             format!("--raise `{text}` is not {wanted}"),
             format!("write it as {wanted}"),
+        )
+    })
+}
+
+/// The overrides of a connection as the server shows it.
+pub(crate) fn overrides_of(connection: &Value) -> Result<Overrides, Failure> {
+    serde_json::from_value(connection["overrides"].clone()).map_err(|error| {
+        Failure::new(
+            "server_gone",
+            format!("the server's answer is not understood: {error}"),
+            "use the same version of cambium on both sides",
         )
     })
 }

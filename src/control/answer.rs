@@ -6,9 +6,10 @@ use crate::data_dir::code_file;
 use crate::failure::Failure;
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent,
-    NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, ToolName, Version,
+    NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, Replay, ToolName,
+    Version,
 };
-use cambium_proxy::{AskId, AuditRow, AuditSink, Proxy, Secret};
+use cambium_proxy::{AskId, AuditEvent, AuditRow, AuditSink, Overrides, Proxy, Secret};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -34,6 +35,9 @@ pub(crate) struct Front {
 /// Said when a secret is entered that is not looked for in answers.
 const SHORT_SECRET: &str = "the secret is under 8 bytes: it is not searched for in answers, since that \
      would hide innocent text; a vendor that echoes it shows it to the agent";
+
+/// Audit rows read at a time while replaying.
+const REPLAY_PAGE: u32 = 500;
 
 type Answered = Result<Value, Failure>;
 
@@ -120,6 +124,12 @@ impl Front {
             | Request::AskDecide { .. }
             | Request::EveryTime { .. }
             | Request::Withdraw { .. }) => self.approvals(request).await,
+            Request::PolicyExplain { tool, version, asked, overrides } => {
+                value(engine.explain(&tool, version, &asked, overrides).await?)
+            }
+            Request::AuditReplay { connection, overrides } => {
+                self.replay(&connection, overrides).await
+            }
             Request::AuditList { after, limit } => self.audit(after, limit).await,
             Request::AuditVerify {} => verified(&self.proxy).await,
             Request::Bridge { .. } => Err(Failure::new(
@@ -284,6 +294,26 @@ impl Front {
         };
         let rows = self.audit.rows(&self.node, after, limit).await.map_err(unread)?;
         Ok(rows.iter().map(audit_row).collect())
+    }
+
+    /// The whole chain, page by page, so that its length takes no memory.
+    async fn replay(&self, connection: &str, overrides: Overrides) -> Answered {
+        let unread = |fault| Failure::from(cambium_engine::EngineError::Store(fault));
+        let mut connection = self.engine.connection(connection).await?;
+        connection.overrides = overrides;
+        let (mut after, mut whole) = (0, Replay::default());
+        loop {
+            let rows = self.audit.rows(&self.node, after, REPLAY_PAGE).await.map_err(unread)?;
+            let Some(last) = rows.last() else { break };
+            after = last.sequence;
+            let events: Vec<AuditEvent> =
+                rows.iter().filter_map(|row| serde_json::from_str(&row.event).ok()).collect();
+            let page = self.engine.replay(&connection, &events).await?;
+            whole.judged += page.judged;
+            whole.skipped += page.skipped;
+            whole.flips.extend(page.flips);
+        }
+        value(whole)
     }
 
     async fn proof(&self, who: Person) -> Result<PersonProof, Failure> {

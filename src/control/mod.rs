@@ -13,7 +13,7 @@ pub(crate) use client::{Client, ask};
 pub(crate) use server::ControlSocket;
 
 use crate::failure::Failure;
-use cambium_engine::{PersonCredential, ToolName};
+use cambium_engine::{Asked, PersonCredential, ToolName};
 use cambium_proxy::{Answer, Exception, Host, Overrides, Scheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,6 +94,15 @@ pub(crate) enum Request {
     Withdraw { who: Person, agent: String, tool: ToolName },
     /// Puts each write of a tool to the person, or no longer.
     EveryTime { who: Person, agent: String, tool: ToolName, on: bool },
+    /// What would become of a request.
+    PolicyExplain {
+        tool: ToolName,
+        version: Option<u32>,
+        asked: Asked,
+        overrides: Option<Overrides>,
+    },
+    /// What other overrides would do to recorded requests of a connection.
+    AuditReplay { connection: String, overrides: Overrides },
     /// The newest audit rows, or those after a number.
     AuditList { after: Option<u64>, limit: u32 },
     /// Walks the chain.

@@ -62,6 +62,12 @@ impl Redactor {
         all
     }
 
+    /// What is looked for.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn needles(&self) -> Vec<&[u8]> {
+        self.forms.iter().flat_map(|forms| &forms.finders).map(Finder::needle).collect()
+    }
+
     /// A whole text at once; answers how often something was hidden.
     pub(crate) fn text(&self, text: &str) -> (String, u32) {
         if self.ranges(text.as_bytes()).is_empty() {

@@ -3,13 +3,13 @@
 
 use super::trail::Trail;
 use super::{Inner, carry, hold};
-use crate::policy::{Decision, Facts, SiteMatch, decide};
+use crate::judge::{Case, Findings, judge};
+use crate::policy::{Decision, SiteMatch};
 use crate::scrub::Redactor;
-use crate::site::match_sites;
 use crate::target::Target;
 use crate::{
     AuditKind, Body, Effect, HeldRequest, OutboundRequest, Permit, Preview, Refusal, Reply,
-    StoreFault, credential, effect, headers,
+    StoreFault,
 };
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -97,7 +97,7 @@ async fn prepare(
         () = inner.stop.cancelled() => return Err(closed()),
         slot = inner.budget.slot() => slot?,
     };
-    let (draft, decision) = judge(inner, trail, request)?;
+    let (draft, decision) = draft(inner, trail, request)?;
     if matches!(decision, Decision::Forward | Decision::NeedsPermit { .. }) {
         inner.line.gauge.count(trail.ticks())?;
     }
@@ -114,44 +114,31 @@ async fn prepare(
     Ok((draft, slot, way))
 }
 
-/// Everything that is decided from the request and the session alone.
-fn judge(
+/// What the session is asked to send, judged, and complete but for its
+/// credential.
+fn draft(
     inner: &Inner,
     trail: &mut Trail,
     request: OutboundRequest,
 ) -> Result<(Draft, Decision), Refusal> {
-    let (spec, limits) = (&inner.spec, &inner.shared.parts.limits);
-    let OutboundRequest { method, host, target, headers: given, body, sdk } = request;
-    let mut target = Target::read(&spec.connection, host.as_deref(), &target, sdk, limits)?;
-    let dropped = credential::clean_query(&spec.connection.scheme, &mut target);
-    trail.aims(&target);
-    if dropped > 0 {
-        trail.note("query_parameter_dropped");
-    }
-    credential::check_path(&spec.connection.scheme, &target)?;
-    let by_method = effect::effect(&method)?;
-    trail.effect = Some(by_method);
-    if body.len() > limits.request_body_bytes {
-        return Err(Refusal::BodyTooLarge(format!(
-            "the body is {} bytes, at most {} are sent",
-            body.len(),
-            limits.request_body_bytes
-        )));
-    }
-    let headers = headers::request_headers(&given, &spec.connection, limits)?;
-    headers.notes.iter().for_each(|note| trail.note(note));
-    let content_type = headers.passed.iter().find(|(name, _)| name == "content-type");
-    let content_type = content_type.map(|(_, value)| value.as_str());
-    let asked = effect::Asked { method: &method, target: &target, content_type, body: &body };
-    let effect = effect::counts_as(&spec.connection.overrides, by_method, &asked);
-    trail.effect = Some(effect);
-    let site = match_sites(&spec.sites, spec.hints, &spec.connection, &method, by_method, &target);
-    let grant = spec.grant.kind();
-    let (hints, body_there) = (spec.hints, !body.is_empty());
-    let facts = Facts { grant, hints, method: by_method, effect, site, body: body_there, sdk };
-    let (decision, rule) = decide(&facts);
-    rule.clone_into(&mut trail.rule);
-    let held = held(inner, effect, method, &target, headers.passed, body);
+    let spec = &inner.spec;
+    let case = Case {
+        connection: &spec.connection,
+        sites: &spec.sites,
+        hints: spec.hints,
+        grant: spec.grant.kind(),
+        limits: &inner.shared.parts.limits,
+    };
+    let mut found = Findings::default();
+    let decision = judge(&case, &request, &mut found);
+    trail.learns(&found);
+    let decision = decision?;
+    let Findings { target: Some(target), effect: Some(effect), headers: Some(headers), .. } = found
+    else {
+        return Err(Refusal::ProxyFailed("a judged request has no target".into()));
+    };
+    let site = found.site.unwrap_or(SiteMatch::Outside);
+    let held = held(inner, effect, request.method, &target, headers.passed, request.body);
     trail.digest = Some(held.digest);
     Ok((Draft { held, target, site }, decision))
 }

@@ -4,6 +4,7 @@
 
 use super::{Exchange, Inner};
 use crate::audit::writer::Ticket;
+use crate::judge::Findings;
 use crate::scrub::Redactor;
 use crate::target::Target;
 use crate::{AskId, AuditEvent, AuditKind, ContentHash, Effect, Grant, Preview, Refusal};
@@ -94,6 +95,20 @@ impl Trail {
     /// Microseconds since some fixed moment.
     pub(super) fn ticks(&self) -> u64 {
         self.inner.shared.parts.clock.ticks_us()
+    }
+
+    /// Takes in what the judge found.
+    pub(super) fn learns(&mut self, found: &Findings) {
+        if let Some(target) = &found.target {
+            self.aims(target);
+        }
+        if found.parameters_dropped > 0 {
+            self.note("query_parameter_dropped");
+        }
+        self.effect = found.effect.or(found.method);
+        let dropped = found.headers.iter().flat_map(|headers| &headers.notes);
+        dropped.for_each(|note| self.note(note));
+        found.rule.clone_into(&mut self.rule);
     }
 
     /// From here on the row holds what goes on the wire.
