@@ -223,6 +223,26 @@ fn credentials_inputs_and_names_that_are_wrong_change_nothing() {
     let missed = home.run_as(&token, &["run", "shop", "list-orders", "--input", r#"{"limit": 0}"#]);
     assert!(missed.stderr.contains("/limit"), "the failing path is not named: {}", missed.stderr);
 
+    // The agent is told one sentence; what was seen of the process is a person's.
+    let hoards = home.write(
+        "hoards.ts",
+        "export const description = \"Hoards.\";\n\
+         export const inputSchema = { type: \"object\", properties: {}, additionalProperties: false } as const;\n\
+         export default async function (ctx, input) {\n  const all = [];\n\
+         for (;;) all.push(new Array(1e5).fill(0));\n  return await ctx.fetch(\"/orders\");\n}\n",
+    );
+    home.run(&["publish", hoards.to_str().unwrap(), "--vendor", "shop", "--name", "hoards"]).ok();
+    let ended = home.run_as(&token, &["run", "shop", "hoards"]);
+    assert_eq!((ended.code, ended.error().as_str()), (1, "memory_limit"), "{}", ended.stderr);
+    let runs = home.run(&["runs", "list", "--limit", "1"]).ok();
+    let (row, seen) = (&runs[0], &runs[0]["evidence"]);
+    assert_eq!((&row["tool"], &row["outcome"]), (&"shop__hoards".into(), &"memory_limit".into()));
+    assert_eq!((&seen["first"], &seen["endedBy"]), (&"gone".into(), &"itself".into()), "{seen}");
+    assert!(seen["maxRss"].as_u64() > Some(16 << 20) && seen["cpuMs"].is_u64(), "{seen}");
+    let shown = home.run(&["runs", "show", row["run"].as_str().unwrap()]).ok();
+    assert_eq!(&shown, row);
+    assert_eq!(home.run(&["runs", "show", "00"]).error(), "run_not_found");
+
     for token in ["", "wrong", &format!("{token}0")] {
         let refused = home.run_as(token, &["run", "shop", "list-orders"]);
         assert_eq!(refused.code, 5, "{}", refused.stderr);
@@ -244,7 +264,7 @@ fn credentials_inputs_and_names_that_are_wrong_change_nothing() {
     let refused =
         home.run(&["publish", bad.to_str().unwrap(), "--vendor", "shop", "--name", "bad"]);
     assert_eq!((refused.code, refused.error().as_str()), (1, "check_failed"));
-    assert_eq!(home.run(&["tools", "list"]).ok().as_array().unwrap().len(), 1);
+    assert_eq!(home.run(&["tools", "list"]).ok().as_array().unwrap().len(), 2);
     assert_eq!(home.run(&["agents", "list"]).ok().as_array().unwrap().len(), 1);
     assert_eq!(home.run(&add).error(), "credential_missing", "an empty secret was taken");
     assert_eq!(server.stop(), 0);

@@ -284,6 +284,7 @@ impl Engine {
             begun_ms,
             outcome: None,
             ended_ms: None,
+            evidence: None,
         };
         self.parts.store.begin_run(&row).await?;
         Ok(row)
@@ -320,6 +321,7 @@ impl Engine {
             outcome: error.code().to_owned(),
             used: false,
             ended_ms: self.now(),
+            evidence: None,
         };
         self.owed.record(self.parts.store.as_ref(), end).await;
     }

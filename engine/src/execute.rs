@@ -86,6 +86,7 @@ impl Engine {
             begun_ms,
             outcome: None,
             ended_ms: None,
+            evidence: None,
         };
         self.parts.store.begin_run(&row).await?;
         *run = Some(row.id.clone());
@@ -178,7 +179,7 @@ impl Sandbox for OneRequest {
                 () = session.ended() => Outcome::PolicyDenied,
             };
             let times = StageTimes::default();
-            RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times }
+            RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times, evidence: None }
         })
     }
 }

@@ -62,7 +62,7 @@ pub use name::ToolName;
 pub use person::{PersonCredential, PersonProof};
 pub use review::{Asked, Flip, Replay};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};
-pub use run::{Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
+pub use run::{Evidence, Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
 pub use sign_in::SignInAnswer;
 pub use switches::InBand;
 pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};

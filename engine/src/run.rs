@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use cambium_proxy::{AgentId, BoxFuture, ContentHash, RunId, Session};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +129,37 @@ pub struct StageTimes {
     pub max_rss: u64,
 }
 
+/// What the parent saw of a worker's end: for a person, kept with the run. The
+/// agent is told one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// What ended the run first: `answered`, `gone`, `forged`, `wall_clock`, `session`.
+    pub first: &'static str,
+    /// What the worker did wrong, when it did.
+    pub reason: Option<String>,
+    /// Who ended the process: `itself`, `cpu_limit`, `us`, `shutdown`, `zygote_gone`.
+    pub ended_by: &'static str,
+    /// Exit code, when it exited.
+    pub exit_code: Option<i32>,
+    /// Signal, when it was ended by one; SIGSYS is an escape attempt.
+    pub signal: Option<i32>,
+    /// How the process came to be: `zygote` or `exec`.
+    pub origin: &'static str,
+    /// CPU time used, milliseconds.
+    pub cpu_ms: u64,
+    /// CPU time allowed, milliseconds.
+    pub cpu_limit_ms: u64,
+    /// Peak resident set, bytes.
+    pub max_rss: u64,
+    /// Heap allowed, bytes.
+    pub heap_limit: u64,
+    /// RLIMIT_DATA, bytes.
+    pub data_limit: u64,
+    /// From the job's first byte to the end, milliseconds.
+    pub wall_ms: u64,
+}
+
 /// What a sandbox answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunReport {
@@ -139,6 +171,8 @@ pub struct RunReport {
     pub logs_dropped: u64,
     /// Where the time went.
     pub times: StageTimes,
+    /// What is known of the process's end; absent when there was none.
+    pub evidence: Option<Evidence>,
 }
 
 /// Runs a module in a process that has nothing but its session.

@@ -50,6 +50,7 @@ impl Running {
         self.session.close();
         let session = settled(&self.session).await;
         let used = self.counts && !matches!(report.outcome, Outcome::Unavailable(_));
+        let evidence = report.evidence.as_ref().and_then(|seen| serde_json::to_string(seen).ok());
         let (mut envelope, whole) = reply::reply(Ended {
             run: &self.row.id,
             report,
@@ -81,6 +82,7 @@ impl Running {
             outcome: reply::outcome(&envelope).to_owned(),
             used,
             ended_ms,
+            evidence,
         };
         self.owed.record(store, end).await;
         drop(self.guard);
@@ -127,5 +129,11 @@ async fn settled(session: &Session) -> SessionReport {
 }
 
 fn ended_by(outcome: Outcome) -> RunReport {
-    RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times: StageTimes::default() }
+    RunReport {
+        outcome,
+        logs: Vec::new(),
+        logs_dropped: 0,
+        times: StageTimes::default(),
+        evidence: None,
+    }
 }

@@ -7,7 +7,7 @@ use crate::canonical::{canonical, digest};
 use crate::check::normalise_schema;
 use crate::command::Caller;
 use crate::find::{Document, HITS_MAX, Index, WordScore};
-use crate::port::{Pointer, Store, VersionRow};
+use crate::port::{Pointer, RunRow, Store, VersionRow};
 use crate::{
     Engine, EngineError, FindHit, FindReply, ListedTool, ToolKind, ToolName, ToolSource, Version,
 };
@@ -164,6 +164,11 @@ impl Engine {
     pub async fn tools(&self) -> Result<Vec<Version>, EngineError> {
         let all = self.toolbox.all().await?;
         Ok(all.into_iter().map(|(_, loaded)| loaded.version.clone()).collect())
+    }
+
+    /// The newest runs with what was seen of their ends, for a person.
+    pub async fn runs(&self, most: u32) -> Result<Vec<RunRow>, EngineError> {
+        Ok(self.parts.store.newest_runs(&self.person, most).await?)
     }
 
     /// Searches the whole toolbox; never asks, never counts as a use.

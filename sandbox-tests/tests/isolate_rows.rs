@@ -264,6 +264,53 @@ fn short() -> RunLimits {
     }
 }
 
+/// What the parent saw goes to the person whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_end_carries_its_evidence() {
+    let rig = Rig::start(WORKER).await;
+    rig.still_works().await;
+    let tool = |body: &str| format!("export default async function (ctx) {{ {body} }}");
+    for (body, first, ended_by, code, signal) in [
+        ("return 1;", "answered", "us", None, Some(libc::SIGKILL)),
+        ("for (;;);", "gone", "cpu_limit", None, Some(libc::SIGKILL)),
+        (
+            "const a = []; for (;;) a.push(new Array(1e5).fill(0));",
+            "gone",
+            "itself",
+            Some(85),
+            None,
+        ),
+        (
+            "await new Promise((r) => setTimeout(r, 1e6));",
+            "wall_clock",
+            "us",
+            None,
+            Some(libc::SIGKILL),
+        ),
+    ] {
+        // A busy machine must not let the clock come before the CPU limit.
+        let wall = Duration::from_secs(if first == "wall_clock" { 1 } else { 60 });
+        let cpu = Duration::from_secs(1);
+        let limits = RunLimits { cpu, wall, ..RunLimits::default() };
+        let report = rig.run_source(&tool(body), "{}", limits, rig.reads()).await;
+        let seen = report.evidence.unwrap();
+        // A worker that answered may be gone before it is killed.
+        let by_itself = first == "answered" && seen.exit_code == Some(0);
+        assert_eq!(seen.first, first, "{body}");
+        if !by_itself {
+            assert_eq!(
+                (seen.ended_by, seen.exit_code, seen.signal),
+                (ended_by, code, signal),
+                "{body}"
+            );
+        }
+        assert_eq!((seen.origin, seen.cpu_limit_ms), ("zygote", 1_000), "{body}");
+        assert_eq!(seen.data_limit, limits.data_bytes as u64);
+        assert!(seen.max_rss > 1 << 20 && seen.wall_ms < 60_000, "{seen:?}");
+    }
+    rig.sandbox.shutdown().await;
+}
+
 async fn runs_out_of_time(rig: &Rig, guest: &str) {
     // The zygote is up before the clock starts.
     rig.still_works().await;

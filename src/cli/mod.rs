@@ -19,6 +19,7 @@ mod policy;
 mod print;
 mod publish;
 mod run;
+mod runs;
 mod serve;
 mod setup;
 mod start;
@@ -96,6 +97,9 @@ enum Command {
     /// What the proxy would do with a request
     #[command(subcommand)]
     Policy(policy::Args),
+    /// How runs ended, with what was seen of their processes
+    #[command(subcommand)]
+    Runs(runs::Args),
     /// What was decided and sent
     #[command(subcommand)]
     Audit(audit::Args),
@@ -195,6 +199,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Connections(args) => args.run(&context).await,
         Command::Approvals(args) => args.run(&context).await,
         Command::Policy(args) => args.run(&context).await,
+        Command::Runs(args) => args.run(&context).await,
         Command::Audit(args) => args.run(&context).await,
         Command::Sweep(args) => args.run(&context).await,
         Command::Export(args) => args.run(&context).await,

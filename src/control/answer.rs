@@ -4,6 +4,7 @@
 use super::{Actor, Change, Person, Request};
 use crate::data_dir::code_file;
 use crate::failure::Failure;
+use cambium_engine::port::RunRow;
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent,
     NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, Replay, ToolName,
@@ -131,6 +132,11 @@ impl Front {
                 self.replay(&connection, overrides).await
             }
             Request::AuditList { after, limit } => self.audit(after, limit).await,
+            Request::RunList { run, limit } => {
+                let rows = engine.runs(limit).await?;
+                let wanted = |row: &&RunRow| run.as_ref().is_none_or(|run| row.id.as_str() == run);
+                Ok(rows.iter().filter(wanted).map(run_row).collect())
+            }
             Request::AuditVerify {} => verified(&self.proxy).await,
             Request::Bridge { .. } => Err(Failure::new(
                 "request_invalid",
@@ -367,6 +373,21 @@ fn summary(version: &Version) -> Value {
         "callSites": version.sites,
         "connection": version.connection,
         "publishedMs": version.published_ms,
+    })
+}
+
+fn run_row(row: &RunRow) -> Value {
+    let evidence = row.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    json!({
+        "run": row.id,
+        "agent": row.agent,
+        "tool": row.tool.to_string(),
+        "version": row.number,
+        "dryRun": row.dry_run,
+        "begunMs": row.begun_ms,
+        "endedMs": row.ended_ms,
+        "outcome": row.outcome,
+        "evidence": evidence.unwrap_or(Value::Null),
     })
 }
 

@@ -105,6 +105,8 @@ pub(crate) enum Request {
     AuditReplay { connection: String, overrides: Overrides },
     /// The newest audit rows, or those after a number.
     AuditList { after: Option<u64>, limit: u32 },
+    /// The newest runs, or the one of this id among them.
+    RunList { run: Option<String>, limit: u32 },
     /// Walks the chain.
     AuditVerify {},
     /// What follows on this stream is MCP, for the agent of this token.

@@ -40,6 +40,7 @@ async fn no_hot_read_scans_a_table() {
         decisions::NEWEST,
         decisions::STANDING_ON,
         runs::RUN,
+        runs::NEWEST,
         runs::LASTING,
         runs::RESULT,
         audit::LAST,

@@ -11,10 +11,12 @@ use cambium_proxy::{AgentId, ConnectionId, PersonId, RunId, StoreFault};
 use sqlx::sqlite::SqliteRow;
 
 pub(crate) const RUN: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
-        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms
+        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms,
+        evidence
     FROM runs WHERE run_id = $1";
 const OF_CALL: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
-        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms
+        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms,
+        evidence
     FROM runs WHERE agent_id = $1 AND call_key = $2 ORDER BY begun_ms DESC LIMIT 1";
 const STATISTICS: &str = "SELECT tool, COUNT(*) AS calls,
         SUM(CASE WHEN outcome IN ('ok', 'dry_run', 'awaiting_approval') THEN 0 ELSE 1 END)
@@ -22,6 +24,10 @@ const STATISTICS: &str = "SELECT tool, COUNT(*) AS calls,
         CAST(AVG(ended_ms - begun_ms) AS INTEGER) AS mean_ms,
         MAX(ended_ms - begun_ms) AS longest_ms, MAX(begun_ms) AS last_ms
     FROM runs WHERE person_id = $1 AND outcome IS NOT NULL GROUP BY tool ORDER BY calls DESC, tool";
+pub(crate) const NEWEST: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
+        connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms,
+        evidence
+    FROM runs WHERE person_id = $1 ORDER BY run_id DESC LIMIT $2";
 pub(crate) const LASTING: &str =
     "SELECT COUNT(*) AS lasting FROM runs WHERE agent_id = $1 AND outcome IS NULL";
 pub(crate) const RESULT: &str = "SELECT run_id, agent_id, mime_type, text, stored_ms
@@ -62,12 +68,13 @@ impl RunStore for Store {
         Box::pin(async move {
             let mut writing = self.write(Commit::Quick).await?;
             let ended = sqlx::query(
-                "UPDATE runs SET outcome = $2, ended_ms = $3
+                "UPDATE runs SET outcome = $2, ended_ms = $3, evidence = $4
                 WHERE run_id = $1 AND outcome IS NULL RETURNING agent_id, tool",
             )
             .bind(end.id.as_str())
             .bind(&end.outcome)
             .bind(end.ended_ms)
+            .bind(end.evidence.as_deref())
             .fetch_optional(writing.on())
             .await
             .map_err(fault)?;
@@ -103,6 +110,18 @@ impl RunStore for Store {
             let mut on = self.read().await?;
             let row = sqlx::query(LASTING).bind(agent.as_str()).fetch_one(&mut *on).await;
             row.map_err(fault)?.unsigned("lasting")
+        })
+    }
+
+    fn newest_runs<'a>(&'a self, person: &'a PersonId, most: u32) -> Answering<'a, Vec<RunRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(NEWEST)
+                .bind(person.as_str())
+                .bind(i64::from(most))
+                .fetch_all(&mut *on)
+                .await;
+            rows.map_err(fault)?.iter().map(read).collect()
         })
     }
 
@@ -215,5 +234,6 @@ fn read(row: &SqliteRow) -> Result<RunRow, StoreFault> {
         begun_ms: row.get_as("begun_ms")?,
         outcome: row.get_as("outcome")?,
         ended_ms: row.get_as("ended_ms")?,
+        evidence: row.get_as("evidence")?,
     })
 }

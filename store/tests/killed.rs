@@ -75,6 +75,7 @@ async fn child_that_writes_until_killed() {
             outcome: "ok".into(),
             used: true,
             ended_ms: 5,
+            evidence: None,
         };
         store.end_run(&end).await.unwrap();
         say("use");

@@ -286,6 +286,7 @@ async fn a_use_outlives_a_demotion_and_never_goes_back() {
         outcome: "ok".into(),
         used,
         ended_ms,
+        evidence: Some(format!("of {run}")),
     };
     for name in ["r1", "r2", "r3", "r4"] {
         store.begin_run(&run(name, "a")).await.unwrap();
@@ -318,6 +319,11 @@ async fn a_use_outlives_a_demotion_and_never_goes_back() {
     (lost.outcome, lost.ended_ms) = (Some("lost".into()), Some(100));
     assert_eq!(again.run(&RunId::new("r4")).await.unwrap(), Some(lost));
     assert_eq!(again.run(&RunId::new("none")).await.unwrap(), None);
+    // A person reads what was seen of each end, newest first.
+    let newest = again.newest_runs(&person(), 3).await.unwrap();
+    let seen: Vec<_> =
+        newest.iter().map(|row| (row.id.as_str(), row.evidence.as_deref())).collect();
+    assert_eq!(seen, [("r4", None), ("r3", Some("of r3")), ("r2", Some("of r2"))]);
 
     let result = StoredResult {
         run: RunId::new("r1"),

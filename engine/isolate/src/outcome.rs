@@ -3,8 +3,9 @@
 //! the order of trust.
 
 use crate::job::{EXIT_HEAP, EXIT_PANIC, Ended, Ending};
-use cambium_engine::{Outcome, ToolResult};
-use cambium_jail::{Exit, Verdict};
+use cambium_engine::{Evidence, Outcome, RunLimits, ToolResult};
+use cambium_jail::{Exit, Killed, Origin, Verdict};
+use std::time::Duration;
 
 /// Deepest JSON a result may nest; readers of the answer recurse.
 const DEPTH: usize = 100;
@@ -40,6 +41,48 @@ pub(crate) fn outcome(seen: Seen, exit: &Exit) -> Outcome {
             Outcome::Crashed { signal: libc::SIGKILL }
         }
         Seen::Gone => from_exit(exit),
+    }
+}
+
+/// Everything the parent saw, for a person.
+pub(crate) fn evidence(
+    seen: &Seen,
+    exit: &Exit,
+    origin: Origin,
+    run: Duration,
+    limits: &RunLimits,
+) -> Evidence {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let (first, reason) = match seen {
+        Seen::Ended(_) => ("answered", None),
+        Seen::Gone => ("gone", None),
+        Seen::Forged(reason) => ("forged", Some(reason.clone())),
+        Seen::Timeout => ("wall_clock", None),
+        Seen::Denied => ("session", None),
+    };
+    Evidence {
+        first,
+        reason,
+        ended_by: match exit.killed {
+            _ if exit.code.is_some() => "itself",
+            None => "itself",
+            Some(Killed::Cpu) => "cpu_limit",
+            Some(Killed::Caller) => "us",
+            Some(Killed::Shutdown) => "shutdown",
+            Some(Killed::Zygote) => "zygote_gone",
+        },
+        exit_code: exit.code,
+        signal: exit.signal,
+        origin: match origin {
+            Origin::Zygote => "zygote",
+            Origin::Exec => "exec",
+        },
+        cpu_ms: millis(exit.cpu),
+        cpu_limit_ms: millis(limits.cpu),
+        max_rss: exit.max_rss,
+        heap_limit: limits.heap_bytes as u64,
+        data_limit: limits.data_bytes as u64,
+        wall_ms: millis(run),
     }
 }
 

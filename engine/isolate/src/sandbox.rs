@@ -8,7 +8,7 @@ use crate::job::{
     ENDING, ENDING_MAX, Ended, Ending, JOB, JOB_PIECE, JobHead, LOG, PIECE, RESULT_PIECE,
     answer_limits,
 };
-use crate::outcome::{Seen, outcome};
+use crate::outcome::{Seen, evidence, outcome};
 use crate::pump::{PumpEnd, pump};
 use crate::role::SNAPSHOT;
 use bytes::{Buf, BytesMut};
@@ -137,7 +137,7 @@ impl IsolateSandbox {
             let _ = timeout(GONE_DEADLINE, leash.ended()).await;
         }
         leash.kill();
-        finish(seen, &mut leash, logs, began - asked, run).await
+        finish(seen, &mut leash, logs, began - asked, run, &job.limits).await
     }
 }
 
@@ -153,8 +153,10 @@ async fn finish(
     logs: Logs,
     take: Duration,
     run: Duration,
+    limits: &RunLimits,
 ) -> RunReport {
     let exit = leash.ended().await;
+    let evidence = evidence(&seen, &exit, leash.origin(), run, limits);
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     RunReport {
         outcome: outcome(seen, &exit),
@@ -166,11 +168,18 @@ async fn finish(
             cpu_us: micros(exit.cpu),
             max_rss: exit.max_rss,
         },
+        evidence: Some(evidence),
     }
 }
 
 fn report(outcome: Outcome) -> RunReport {
-    RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times: StageTimes::default() }
+    RunReport {
+        outcome,
+        logs: Vec::new(),
+        logs_dropped: 0,
+        times: StageTimes::default(),
+        evidence: None,
+    }
 }
 
 fn worker_limits(limits: &RunLimits) -> WorkerLimits {

@@ -36,6 +36,8 @@ pub struct RunRow {
     pub outcome: Option<String>,
     /// Milliseconds UTC.
     pub ended_ms: Option<i64>,
+    /// What was seen of its process's end, as JSON; for a person.
+    pub evidence: Option<String>,
 }
 
 /// How a run ended.
@@ -50,6 +52,8 @@ pub struct RunEnd {
     pub used: bool,
     /// Milliseconds UTC.
     pub ended_ms: i64,
+    /// What was seen of its process's end, as JSON.
+    pub evidence: Option<String>,
 }
 
 /// A result kept whole because the answer was cut, or to be collected later.
@@ -96,6 +100,8 @@ pub trait RunStore: Send + Sync {
     fn end_lost<'a>(&'a self, node: &'a str, now_ms: i64) -> Answering<'a, u64>;
     /// How many runs of this agent last, on any node.
     fn lasting_runs<'a>(&'a self, agent: &'a AgentId) -> Answering<'a, u32>;
+    /// A person's newest runs, newest first, at most so many.
+    fn newest_runs<'a>(&'a self, person: &'a PersonId, most: u32) -> Answering<'a, Vec<RunRow>>;
     /// One run.
     fn run<'a>(&'a self, id: &'a RunId) -> Answering<'a, Option<RunRow>>;
     /// The run of this agent that carries a call's key, if one does.

@@ -142,7 +142,7 @@ impl Sandbox for Scripted {
                 () = session.ended() => Outcome::PolicyDenied,
             };
             let times = StageTimes::default();
-            RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times }
+            RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times, evidence: None }
         })
     }
 }

@@ -224,10 +224,12 @@ CREATE TABLE runs (
     call_key      TEXT,
     begun_ms      INTEGER NOT NULL,
     outcome       TEXT,
-    ended_ms      INTEGER
+    ended_ms      INTEGER,
+    evidence      TEXT
 ) STRICT;
 CREATE INDEX runs_call ON runs (agent_id, call_key, begun_ms) WHERE call_key IS NOT NULL;
 CREATE INDEX runs_ended ON runs (person_id, tool) WHERE outcome IS NOT NULL;
+CREATE INDEX runs_newest ON runs (person_id, run_id);
 CREATE INDEX runs_lasting ON runs (agent_id) WHERE outcome IS NULL;
 CREATE INDEX runs_node ON runs (node) WHERE outcome IS NULL;
 

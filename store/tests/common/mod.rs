@@ -233,6 +233,7 @@ pub fn run(id: &str, name: &str) -> RunRow {
         begun_ms: 10,
         outcome: None,
         ended_ms: None,
+        evidence: None,
     }
 }
 

@@ -75,6 +75,7 @@ impl Sandbox for Puppet {
                 logs: Vec::new(),
                 logs_dropped: 0,
                 times: StageTimes::default(),
+                evidence: None,
             }
         })
     }
