@@ -276,7 +276,7 @@ async fn b091_the_first_login_sets_the_passphrase_and_costs_its_code() {
 }
 
 #[tokio::test]
-async fn b091_nothing_is_shown_or_done_without_a_session() {
+async fn b091_j10_nothing_is_shown_or_done_without_a_session() {
     let (house, id) = House::with_ask("anonymous", Effect::Write).await;
     let ask = format!("/asks/{id}");
     for path in ["/asks", &ask, "/agents", "/toolbox", "/toolbox/acme__pay", "/connections"] {
@@ -305,7 +305,7 @@ async fn b091_nothing_is_shown_or_done_without_a_session() {
 }
 
 #[tokio::test]
-async fn b091_a_form_counts_only_from_its_own_session_and_origin() {
+async fn b091_j10_a_form_counts_only_from_its_own_session_and_origin() {
     let (house, id) = House::with_ask("forms", Effect::Write).await;
     let ask = format!("/asks/{id}");
     let (cookie, form) = house.log_in().await;
@@ -409,7 +409,7 @@ async fn b090_an_ask_shows_the_exact_request_and_nothing_hides() {
 }
 
 #[tokio::test]
-async fn b062_the_first_decision_wins_and_a_second_is_told() {
+async fn b062_j09_the_first_decision_wins_and_a_second_is_told() {
     let (house, id) = House::with_ask("twice", Effect::Write).await;
     let ask = format!("/asks/{id}");
     let (cookie, form) = house.log_in().await;

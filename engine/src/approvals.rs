@@ -357,8 +357,10 @@ impl Engine {
 
     async fn ask_row(&self, id: &AskId) -> Result<AskRow, EngineError> {
         let row = self.parts.store.ask(id).await?;
-        let row =
-            row.ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))?;
+        // Somebody else's is as unknown as one that never was.
+        let row = row
+            .filter(|row| row.person == self.person)
+            .ok_or_else(|| EngineError::AskNotFound(id.as_str().chars().take(64).collect()))?;
         as_held(row)
     }
 

@@ -169,13 +169,14 @@ impl Engine {
         call_key: Option<String>,
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
+        // First, so that a node that has enough to do says so at little cost.
+        let guard = self.flights.begin(&caller.agent.id).await?;
         let input = self
             .validators
             .check(loaded.version.hash, &loaded.listed.input_schema, &request.input)
             .await?;
         let pace = Pace::of(request);
 
-        let guard = self.flights.begin(&caller.agent.id).await?;
         // Read anew: who paused the agent since the caller was known has ended
         // every run that had begun by then, and this one had not.
         let agent = self.agent_by_id(&caller.agent.id).await?;
@@ -196,6 +197,7 @@ impl Engine {
         let budget = if pace.detached { DETACHED_WAIT } else { self.parts.settings.wait_budget };
         let desk = RunDesk::new(
             self.approvals.clone(),
+            self.flights.clone(),
             loaded.version.tool.clone(),
             loaded.version.number,
             budget,

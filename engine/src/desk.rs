@@ -6,6 +6,7 @@
 use crate::ToolName;
 use crate::approvals::Approvals;
 use crate::ask::AskEvent;
+use crate::flight::Flights;
 use crate::port::{AskReason, AskRow, AskState};
 use crate::waiting::{Verdict, Waiter};
 use cambium_proxy::{AskId, BoxFuture, Desk, HeldRequest, HoldOutcome, StoreFault};
@@ -22,6 +23,7 @@ const OPEN_PER_AGENT: u32 = 8;
 /// The desk of one run.
 pub(crate) struct RunDesk {
     approvals: Arc<Approvals>,
+    flights: Arc<Flights>,
     tool: ToolName,
     number: u32,
     /// Told of each ask a request is held for.
@@ -40,12 +42,13 @@ impl RunDesk {
     /// A desk for a run of one version.
     pub(crate) fn new(
         approvals: Arc<Approvals>,
+        flights: Arc<Flights>,
         tool: ToolName,
         number: u32,
         wait_budget: Duration,
         told: Option<mpsc::UnboundedSender<AskId>>,
     ) -> Self {
-        Self { approvals, tool, number, told, left: Mutex::new(wait_budget) }
+        Self { approvals, flights, tool, number, told, left: Mutex::new(wait_budget) }
     }
 
     async fn held(&self, request: &HeldRequest) -> Result<HoldOutcome, StoreFault> {
@@ -99,6 +102,7 @@ impl RunDesk {
     async fn wait(&self, verdict: &mut tokio::sync::oneshot::Receiver<Verdict>) -> Option<Verdict> {
         let left = *self.left();
         let began = Instant::now();
+        let _waiting = self.flights.wait();
         let answer = tokio::time::timeout(left, verdict).await;
         let mut left = self.left();
         *left = left.saturating_sub(began.elapsed());

@@ -112,7 +112,14 @@ impl Engine {
             }
         };
         let budget = self.parts.settings.wait_budget;
-        let desk = RunDesk::new(self.approvals.clone(), tool.clone(), 0, budget, live.held.clone());
+        let desk = RunDesk::new(
+            self.approvals.clone(),
+            self.flights.clone(),
+            tool.clone(),
+            0,
+            budget,
+            live.held.clone(),
+        );
         let spec = SessionSpec {
             run: row.id.clone(),
             person: row.person.clone(),

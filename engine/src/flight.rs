@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs of one agent at the same time: a harness calls a few tools in parallel.
 pub(crate) const RUNS_PER_AGENT: usize = 8;
-/// Runs of this node at the same time: each is a process with its own heap.
+/// Runs of this node at work at the same time: each is a process with its own
+/// heap. One that waits for a person does not count here, or a few unanswered
+/// questions would keep every other agent out; how many may wait is bounded by
+/// `waiting.rs`.
 pub(crate) const RUNS_PER_NODE: usize = 32;
 
 /// The runs of this node.
@@ -25,7 +28,14 @@ pub(crate) struct Flights {
 struct Counts {
     by_agent: HashMap<AgentId, Flight>,
     all: usize,
+    /// Of these, those that wait for a person.
+    waiting: usize,
     draining: bool,
+}
+
+/// A run that waits for a person, from its making to its drop.
+pub(crate) struct WaitGuard {
+    flights: Arc<Flights>,
 }
 
 /// The runs of one agent.
@@ -56,7 +66,7 @@ impl Flights {
         let _open = self.gate.read().await;
         let mut counts = self.counts();
         let mine = counts.by_agent.get(agent).map_or(0, |flight| flight.runs);
-        if counts.draining || mine >= RUNS_PER_AGENT || counts.all >= RUNS_PER_NODE {
+        if counts.draining || mine >= RUNS_PER_AGENT || counts.at_work() >= RUNS_PER_NODE {
             return Err(EngineError::Busy);
         }
         let flight = counts.by_agent.entry(agent.clone()).or_default();
@@ -64,6 +74,12 @@ impl Flights {
         let stop = flight.stop.clone();
         counts.all += 1;
         Ok(RunGuard { flights: self.clone(), agent: agent.clone(), stop })
+    }
+
+    /// Counts a run as waiting for a person.
+    pub(crate) fn wait(self: &Arc<Self>) -> WaitGuard {
+        self.counts().waiting += 1;
+        WaitGuard { flights: self.clone() }
     }
 
     /// Ends every run of the agent that has begun.
@@ -94,6 +110,19 @@ impl Flights {
     }
 }
 
+impl Counts {
+    fn at_work(&self) -> usize {
+        self.all.saturating_sub(self.waiting)
+    }
+}
+
+impl Drop for WaitGuard {
+    fn drop(&mut self) {
+        let mut counts = self.flights.counts();
+        counts.waiting = counts.waiting.saturating_sub(1);
+    }
+}
+
 impl Drop for RunGuard {
     fn drop(&mut self) {
         let mut counts = self.flights.counts();
@@ -121,6 +150,24 @@ mod tests {
         assert!(flights.has(&agent));
         drop(second);
         assert!(!flights.has(&agent));
+    }
+
+    #[tokio::test]
+    async fn runs_that_wait_for_a_person_keep_nobody_out() {
+        let flights = Arc::new(Flights::default());
+        let (mut held, mut waiting) = (Vec::new(), Vec::new());
+        for number in 0..RUNS_PER_NODE {
+            let agent = AgentId::new(format!("agent-{}", number / RUNS_PER_AGENT));
+            held.push(flights.begin(&agent).await.unwrap());
+        }
+        let next = AgentId::new("next");
+        assert_eq!(flights.begin(&next).await.err(), Some(EngineError::Busy));
+        waiting.push(flights.wait());
+        let _next = flights.begin(&next).await.unwrap();
+        assert_eq!(flights.begin(&next).await.err(), Some(EngineError::Busy));
+        waiting.clear();
+        held.truncate(RUNS_PER_NODE - 2);
+        assert!(flights.begin(&next).await.is_ok());
     }
 
     #[tokio::test]

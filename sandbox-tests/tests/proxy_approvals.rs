@@ -1,8 +1,10 @@
 //! Rows J: what a person's word lets through, and what it does not.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use cambium_proxy::{Answer, AskId, AuditKind, DecisionRow, Grant, HeldRequest, Session};
-use cambium_sandbox_tests::bench::{Bench, Got, READS, WRITES, request, site, with_body};
+use cambium_proxy::{Answer, AskId, AuditKind, DecisionRow, Grant, HeldRequest, Scheme, Session};
+use cambium_sandbox_tests::bench::{
+    Bench, Got, READS, SECRET, Setup, WRITES, request, site, with_body,
+};
 use cambium_sandbox_tests::memory::{Word, decision};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -269,6 +271,46 @@ async fn j14_from_now_on_covers_recorded_sites_only() {
     assert_eq!(bench.send(&run, put).await.unwrap_err().code(), "awaiting_approval");
     assert_eq!(bench.desk.shown().len(), 2);
     bench.finish().await;
+}
+
+#[tokio::test]
+async fn j15_an_answer_of_another_person_or_for_another_agent_counts_for_nothing() {
+    let bench = Bench::new().await;
+    let shown = held(&bench, 1).await;
+    let changes: [fn(&mut DecisionRow); 2] = [
+        |row| row.agent = cambium_proxy::AgentId::new("another"),
+        |row| row.person = cambium_proxy::PersonId::new("another"),
+    ];
+    for change in changes {
+        for answer in [Answer::Standing, Answer::Once] {
+            let mut row = decision(&shown, AskId::new("a"), answer, &bench.vault);
+            change(&mut row);
+            store(&bench, row);
+            assert!(matches!(bench.admit(WRITES, false, false).await, Ok(Grant::Ask)));
+            bench.refused(&bench.writer(), order(1), "awaiting_approval").await;
+        }
+    }
+    // Nor is another agent's no this agent's.
+    let mut no = decision(&shown, AskId::new("b"), Answer::Deny, &bench.vault);
+    no.agent = cambium_proxy::AgentId::new("another");
+    store(&bench, no);
+    assert!(matches!(bench.admit(WRITES, false, false).await, Ok(Grant::Ask)));
+    bench.finish().await;
+}
+
+#[tokio::test]
+async fn j17_what_a_person_is_shown_holds_no_credential() {
+    for scheme in
+        [Scheme::Bearer, Scheme::ApiKeyHeader { header: "x-api-key".into(), prefix: "Key ".into() }]
+    {
+        let bench = Bench::start(Setup { scheme, ..Setup::default() }).await;
+        bench.desk.will(Word::Say(Answer::Once));
+        sent(&bench, &bench.writer(), 1).await;
+        let shown = format!("{:?}", bench.desk.shown());
+        assert!(!shown.contains(SECRET) && !shown.contains("authorization"), "{shown}");
+        assert!(!shown.contains("x-api-key"), "{shown}");
+        bench.finish().await;
+    }
 }
 
 #[tokio::test]

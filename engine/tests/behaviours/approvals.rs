@@ -163,7 +163,7 @@ async fn b062_once_frees_one_and_the_other_is_held_anew() {
 }
 
 #[tokio::test]
-async fn b062_the_first_decision_wins_and_later_ones_are_told() {
+async fn b062_j09_the_first_decision_wins_and_later_ones_are_told() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "create", &writes()).await;
@@ -220,7 +220,7 @@ async fn decision23_a_version_with_an_any_site_gets_only_once() {
 }
 
 #[tokio::test]
-async fn b058_a_republished_tool_asks_again_and_says_why() {
+async fn b058_j11_a_republished_tool_asks_again_and_says_why() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     let second = module("Creates one.", r#""/orders", { method: "POST", body: { m: 1 } }"#);
@@ -245,7 +245,7 @@ async fn b058_a_republished_tool_asks_again_and_says_why() {
 }
 
 #[tokio::test]
-async fn b065_asks_and_approvals_survive_a_restart() {
+async fn b065_j18_asks_and_approvals_survive_a_restart() {
     let house = House::waiting(PARKS).await;
     let (_, caller) = house.furnished().await;
     house.publish(&caller, "create", &writes()).await;

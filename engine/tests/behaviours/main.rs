@@ -5,6 +5,7 @@
 mod approvals;
 mod connections;
 mod executing;
+mod flood;
 mod held;
 mod house;
 mod model;
