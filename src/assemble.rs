@@ -5,8 +5,8 @@
 use crate::checker::{JailedChecker, refused};
 use crate::cli::already;
 use crate::config::Config;
-use crate::control::{ControlSocket, Front, verified};
-use crate::data_dir::DataDir;
+use crate::control::{Audit, ControlSocket, Front};
+use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
 use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::typescript::TypeScript;
@@ -17,7 +17,6 @@ use cambium_proxy::{
     Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
 };
 use cambium_store::{Store, StoreError};
-use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +26,8 @@ use tokio_util::task::TaskTracker;
 
 /// Name of this node's audit chain while there is one node.
 const NODE: &str = "local";
+/// The vault's MAC domain of the store's ledger.
+const LEDGER: &str = "ledger";
 /// How long runs may go on after a signal.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long open answers may go on after the runs have ended.
@@ -67,7 +68,7 @@ impl Ground {
         let vault = Vault::open(&KeySource::File(data_dir.vault_key()));
         let vault = vault.map_err(|error| locked_out(error.to_string()))?;
         let vault = Arc::new(vault);
-        let store = Store::open(&data_dir.database(), vault.mac_key("ledger")).await;
+        let store = Store::open(&data_dir.database(), vault.mac_key(LEDGER)).await;
         let store = Arc::new(store.map_err(unopened)?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let proxy = Proxy::start(ProxyParts {
@@ -85,6 +86,10 @@ impl Ground {
         .await
         .map_err(|fault| Failure::from(EngineError::Store(fault)))?;
         Ok(Self { vault, store, proxy, clock })
+    }
+
+    fn audit(&self) -> Audit {
+        Audit { proxy: self.proxy.clone(), sink: self.store.clone(), node: NODE.to_owned() }
     }
 
     async fn close(self) {
@@ -148,6 +153,12 @@ impl Server {
         let address = listener.address();
         let url = format!("http://{address}");
         let ground = Ground::open(&data_dir, vec![address]).await?;
+        if ground.vault.is_rotating() {
+            // Cut off by a crash; nothing is served under two keys.
+            let rotated = ground.proxy.rotate_vault().await;
+            let rotated = rotated.map_err(|fault| Failure::from(EngineError::Store(fault)))?;
+            tracing::warn!(resealed = rotated.resealed, "a rotation of the vault was taken up");
+        }
         let house = House::build(ground, config, &url).await?;
         let first_code = first_code(&house.engine, &data_dir).await?;
         let control = ControlSocket::bind(&data_dir.socket())?;
@@ -156,8 +167,10 @@ impl Server {
         let front = Arc::new(Front {
             engine: house.engine.clone(),
             proxy: house.ground.proxy.clone(),
-            audit: house.ground.store.clone(),
-            node: NODE.to_owned(),
+            vault: house.ground.vault.clone(),
+            store: house.ground.store.clone(),
+            backing_up: tokio::sync::Mutex::default(),
+            audit: house.ground.audit(),
             url: url.clone(),
             data_dir: data_dir.path().to_owned(),
         });
@@ -166,6 +179,13 @@ impl Server {
             Some(name) => Some(dev_token(&house.engine, name).await?),
             None => None,
         };
+        let keeping = crate::keeper::keep(
+            house.ground.proxy.clone(),
+            house.ground.clock.clone(),
+            config.audit.clone(),
+            stop.clone(),
+        );
+        tasks.spawn(keeping);
         let router = router(&house, &url, address, dev_token, &stop, &tasks);
         tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
         Ok(Self { data_dir, house, url, first_code, stop, tasks })
@@ -312,12 +332,42 @@ pub(crate) async fn set_passphrase(
     set
 }
 
-/// Walks the audit chain of a directory no server runs on.
-pub(crate) async fn verify_audit(data_dir: &DataDir) -> Result<Value, Failure> {
-    let ground = Ground::open(data_dir, Vec::new()).await?;
-    let found = verified(&ground.proxy).await;
-    ground.close().await;
-    found
+/// A directory no server runs on, under its lock, for questions about its audit.
+pub(crate) struct Offline {
+    ground: Ground,
+    audit: Audit,
+    _data_dir: DataDir,
+}
+
+impl Offline {
+    /// Opens what is in it.
+    pub(crate) async fn open(data_dir: DataDir) -> Result<Self, Failure> {
+        let ground = Ground::open(&data_dir, Vec::new()).await?;
+        let audit = ground.audit();
+        Ok(Self { ground, audit, _data_dir: data_dir })
+    }
+
+    /// Answers for its audit.
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Closes it again.
+    pub(crate) async fn close(self) {
+        self.ground.close().await;
+    }
+}
+
+/// Ends in a restored directory what a backup must not carry on.
+pub(crate) async fn begin_epoch(directory: &Path) -> Result<cambium_engine::Ended, Failure> {
+    let vault = Vault::open(&KeySource::File(directory.join(VAULT_KEY)));
+    let vault = vault.map_err(|error| locked_out(error.to_string()))?;
+    let store = Store::adopt(directory.join(DATABASE), vault.mac_key(LEDGER)).await;
+    let store = store.map_err(unopened)?;
+    let clock = SystemClock::default();
+    let ended = cambium_engine::begin_epoch(&store, &vault, &clock).await;
+    store.close().await;
+    ended.map_err(|fault| Failure::from(EngineError::Store(fault)))
 }
 
 fn locked_out(reason: String) -> Failure {

@@ -21,6 +21,12 @@ const MAX_WAIT: u64 = 300;
 const DEFAULT_POOL: usize = 1;
 /// A pool beyond this is a mistake: each ready worker holds memory.
 const MAX_POOL: usize = 64;
+/// A century: longer is a mistake.
+const MAX_KEEP_DAYS: u64 = 36_500;
+/// Rows since the last anchor can be cut unseen; an hour of them at most.
+const DEFAULT_ANCHOR_MINUTES: u64 = 60;
+/// A week: beyond it an anchor says little.
+const MAX_ANCHOR_MINUTES: u64 = 7 * 24 * 60;
 /// `CAMBIUM_…` variables that are arguments of commands, not configuration.
 const NOT_CONFIG: &[&str] = &["token", "token_file", "passphrase_file", "config", "cache"];
 
@@ -41,6 +47,19 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     /// Requests without a token act as this agent; only the command line says so.
     pub(crate) dev_agent: Option<String>,
+    /// How long the audit is kept and where it is anchored.
+    pub(crate) audit: Audit,
+}
+
+/// How long the audit is kept and where it is anchored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Audit {
+    /// Days after which a row is let go; `None` keeps all.
+    pub(crate) keep_days: Option<u32>,
+    /// The file anchors are appended to.
+    pub(crate) anchor_file: Option<PathBuf>,
+    /// How often.
+    pub(crate) anchor_every: Duration,
 }
 
 /// Switches of the sandbox.
@@ -89,6 +108,15 @@ struct Raw {
     typescript: Option<PathBuf>,
     sandbox: RawSandbox,
     log: RawLog,
+    audit: RawAudit,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawAudit {
+    keep_days: Option<u32>,
+    anchor_file: Option<PathBuf>,
+    anchor_minutes: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -124,6 +152,11 @@ impl Config {
         let pool = raw.sandbox.pool.unwrap_or(DEFAULT_POOL);
         in_range("sandbox.pool", pool as u64, 0, MAX_POOL as u64)?;
         let listen = overrides.listen.clone().or(raw.listen);
+        if let Some(days) = raw.audit.keep_days {
+            in_range("audit.keep_days", u64::from(days), 1, MAX_KEEP_DAYS)?;
+        }
+        let minutes = raw.audit.anchor_minutes.unwrap_or(DEFAULT_ANCHOR_MINUTES);
+        in_range("audit.anchor_minutes", minutes, 1, MAX_ANCHOR_MINUTES)?;
         Ok(Self {
             data_dir: match overrides.data_dir.clone().or(raw.data_dir) {
                 Some(path) => absolute(path)?,
@@ -142,6 +175,11 @@ impl Config {
                 json: raw.log.json.unwrap_or(false),
             },
             dev_agent: overrides.dev_agent.clone(),
+            audit: Audit {
+                keep_days: raw.audit.keep_days,
+                anchor_file: raw.audit.anchor_file.map(absolute).transpose()?,
+                anchor_every: Duration::from_secs(60 * minutes),
+            },
         })
     }
 

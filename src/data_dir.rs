@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 /// The kernel's limit for a Unix socket's path, less the closing zero.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// Name of the SQLite database in it.
+pub(crate) const DATABASE: &str = "cambium.db";
+/// Name of the vault's key file in it.
+pub(crate) const VAULT_KEY: &str = "vault.key";
+
 /// A locked data directory. Dropping it gives the lock back.
 #[derive(Debug)]
 pub(crate) struct DataDir {
@@ -54,12 +59,17 @@ impl DataDir {
 
     /// The SQLite database.
     pub(crate) fn database(&self) -> PathBuf {
-        self.path.join("cambium.db")
+        self.path.join(DATABASE)
     }
 
-    /// The vault's master key, mode 0600.
+    /// The vault's keys, mode 0600.
     pub(crate) fn vault_key(&self) -> PathBuf {
-        self.path.join("vault.key")
+        self.path.join(VAULT_KEY)
+    }
+
+    /// Where the copy of the database for a backup is while it is sealed.
+    pub(crate) fn copy(path: &Path) -> PathBuf {
+        path.join("backup.copy")
     }
 
     /// The control socket.

@@ -37,7 +37,7 @@ Exit codes:
   5  a token or a person's credential is missing or wrong
   6  a person was asked and has not answered
   7  the server cannot start (data directory, lock, port, vault, sandbox)
-  8  verified, and not as it should be (audit verify, policy test, doctor, demo)";
+  8  verified, and not as it should be (audit verify, restore, policy test, doctor, demo)";
 
 /// Why a command did not succeed, as it crosses the control socket too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl Failure {
             "config_invalid" | "config_unknown_key" | "config_unreadable" => Exit::Config,
             "no_server" | "server_gone" => Exit::NoServer,
             "unauthenticated" | "person_required" | "token_missing" | "credential_missing"
-            | "too_many_attempts" => Exit::Credential,
+            | "too_many_attempts" | "backup_key_wrong" => Exit::Credential,
             "awaiting_approval" => Exit::Waiting,
             "data_dir_unwritable"
             | "data_dir_open_to_others"
@@ -88,7 +88,8 @@ impl Failure {
             | "store_unavailable"
             | "sandbox_weak"
             | "sandbox_unavailable" => Exit::CannotStart,
-            "audit_broken" | "demo_differs" | "layer_missing" | "policy_differs" => Exit::Differs,
+            "audit_broken" | "backup_damaged" | "demo_differs" | "layer_missing"
+            | "policy_differs" => Exit::Differs,
             _ => Exit::Failed,
         }
     }

@@ -4,6 +4,7 @@
 //! `engine/isolate`.
 
 mod assemble;
+mod backup;
 mod checker;
 mod cli;
 mod config;
@@ -12,6 +13,7 @@ mod data_dir;
 mod demo;
 mod discreet;
 mod failure;
+mod keeper;
 mod listener;
 mod paste;
 mod typescript;

@@ -101,8 +101,11 @@ impl Engine {
         after.generation += 1;
         // On record before it holds: a change nobody can read is not made.
         self.parts.proxy.record_change(&after, changes(Some(&before), &after)).await?;
-        let secret = self.parts.proxy.reseal(&before, &after).await?;
+        // Until it is stored: the key it is sealed under must not leave meanwhile.
+        let sealing = self.parts.proxy.sealing().await;
+        let secret = self.parts.proxy.reseal(&sealing, &before, &after).await?;
         self.parts.store.change_connection(&after, secret.as_ref()).await?;
+        drop(sealing);
         Ok(after)
     }
 

@@ -114,14 +114,18 @@ impl Engine {
         };
         let proxy = &self.parts.proxy;
         let issuer = answer.issuer.as_deref();
+        // Until it is stored: the key it is sealed under must not leave meanwhile.
+        let sealing = proxy.sealing().await;
+        let (consent, same_account) = (begun.consent, begun.same_account);
         let finished =
-            proxy.finish_consent(&connection, begun.consent, &code, issuer, begun.same_account);
+            proxy.finish_consent(&sealing, &connection, consent, &code, issuer, same_account);
         let (mut after, secret) = finished.await?;
         let store = &self.parts.store;
         let kept = match secret {
             Some(secret) => store.change_connection(&after, Some(&secret)).await,
             None => store.mark_connected(&after.id).await,
         };
+        drop(sealing);
         match kept {
             Ok(()) => {}
             Err(StoreFault::Conflict(_)) => {

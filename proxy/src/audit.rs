@@ -1,9 +1,17 @@
 //! The audit: a row before the wire, a row after it, a row for each refusal,
 //! hash-chained. This file holds the shape of a row and the port it goes to;
-//! `writer` stores rows, `chain` makes them hold.
+//! `writer` stores rows, `chain` makes them hold, `verify` walks them,
+//! `segment` lets old ones go and `anchor` states how far they have come.
 
+mod anchor;
 pub(crate) mod chain;
+pub(crate) mod segment;
+pub(crate) mod verify;
 pub(crate) mod writer;
+
+pub use anchor::Anchor;
+pub use segment::AuditSegment;
+pub use verify::{AuditBreak, VerifiedChain};
 
 use crate::{BoxFuture, Connection, StoreFault};
 use serde::{Deserialize, Serialize};
@@ -146,4 +154,22 @@ pub trait AuditSink: Send + Sync {
         after: u64,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<AuditRow>, StoreFault>>;
+    /// Names of all chains.
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, StoreFault>>;
+    /// What stands for rows of a node that were let go, in order.
+    fn segments<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<AuditSegment>, StoreFault>>;
+    /// Stores a segment and takes out the rows it stands for, in one
+    /// transaction. Conflict unless it follows the last one.
+    fn let_go<'a>(&'a self, segment: &'a AuditSegment) -> BoxFuture<'a, Result<(), StoreFault>>;
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

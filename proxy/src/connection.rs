@@ -99,6 +99,8 @@ pub trait SecretStore: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<SealedSecret>, StoreFault>>;
     /// Stores or replaces it.
     fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>>;
+    /// All of them.
+    fn secrets(&self) -> BoxFuture<'_, Result<Vec<SealedSecret>, StoreFault>>;
     /// Replaces exactly `old` by `new`, durably; [`StoreFault::Conflict`] when
     /// something else is stored, and nothing is changed then.
     fn replace_secret<'a>(

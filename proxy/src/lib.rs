@@ -48,7 +48,9 @@ mod refusal;
 mod scheme;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
-pub use audit::{AuditEvent, AuditKind, AuditRow, AuditSink};
+pub use audit::{
+    Anchor, AuditBreak, AuditEvent, AuditKind, AuditRow, AuditSegment, AuditSink, VerifiedChain,
+};
 pub use clock::{Clock, SystemClock};
 pub use connection::{
     Connection, ConnectionSource, ConnectionStatus, Exception, Host, SealedSecret, SecretStore,
@@ -61,7 +63,7 @@ pub use limits::Limits;
 pub use overrides::{OverrideFault, Overrides, Raise};
 pub use port::{BoxFuture, StoreFault};
 pub use preview::{Preview, PreviewRequest};
-pub use proxy::{Admission, Proxy, ProxyParts};
+pub use proxy::{Admission, Proxy, ProxyParts, Rotated, Sealing};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
 pub use resolve::{Resolve, SystemResolver};
@@ -73,4 +75,6 @@ pub use scheme::{
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};
-pub use vault::{KeySource, MacKey, Vault, VaultError};
+pub use vault::{
+    BACKUP_HEADER, BACKUP_OVERHEAD, BackupKeys, BackupPieces, KeySource, MacKey, Vault, VaultError,
+};

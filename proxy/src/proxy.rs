@@ -1,23 +1,27 @@
 //! The parts of the proxy, joined: admits runs, opens sessions, seals secrets.
 
+mod rotate;
+
+pub use rotate::Rotated;
+
 use crate::approval::{self, About};
 use crate::audit::writer::Writer;
-use crate::audit::{AuditEvent, chain};
+use crate::audit::{AuditEvent, segment, verify};
 use crate::credential::{self, Consent, Credential, Errand};
 use crate::gauge::Gauge;
 use crate::resolve;
 use crate::upstream;
 use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
-    AgentId, ApprovalSource, AuditSink, Clock, Connection, ConnectionId, ConnectionSource,
-    ConnectionStatus, ContentHash, Desk, EntryFault, Exception, Grant, Hints, Limits, PersonId,
-    Refusal, Resolve, Scheme, SealedSecret, Secret, SecretStore, Session, SessionSpec, StoreFault,
-    Vault,
+    AgentId, Anchor, ApprovalSource, AuditBreak, AuditSink, Clock, Connection, ConnectionId,
+    ConnectionSource, ConnectionStatus, ContentHash, Desk, EntryFault, Exception, Grant, Hints,
+    Limits, PersonId, Refusal, Resolve, Scheme, SealedSecret, Secret, SecretStore, Session,
+    SessionSpec, StoreFault, Vault, VerifiedChain,
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, OwnedRwLockReadGuard, RwLock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -66,6 +70,12 @@ pub struct Admission<'a> {
     pub each: bool,
 }
 
+/// No rotation of the sealing key begins while one of these lives.
+#[derive(Debug)]
+pub struct Sealing {
+    _held: OwnedRwLockReadGuard<()>,
+}
+
 /// The only way out.
 pub struct Proxy {
     shared: Arc<Shared>,
@@ -79,6 +89,10 @@ pub(crate) struct Shared {
     /// Token calls under way; they are let end when the proxy stops, since a
     /// rotated refresh token is worth nothing half redeemed.
     pub(crate) mints: TaskTracker,
+    /// Read to walk the audit, written to let rows of it go.
+    letting_go: RwLock<()>,
+    /// Read to seal a secret, written to rotate the key it is sealed under.
+    sealing: Arc<RwLock<()>>,
     network: Network,
     /// The same for token calls, whose sockets outlive the sessions'.
     minting: Network,
@@ -147,8 +161,10 @@ impl Proxy {
         };
         let own = Tasks { tracker: TaskTracker::new(), stop: CancellationToken::new() };
         let minting = Network { tasks: own, ..network.clone() };
-        let (lines, mints) = (Mutex::default(), TaskTracker::new());
-        let shared = Shared { parts, writer, tasks, mints, network, minting, lines };
+        let (lines, mints, sealing) = (Mutex::default(), TaskTracker::new(), Arc::default());
+        let letting_go = RwLock::default();
+        let shared =
+            Shared { parts, writer, tasks, mints, letting_go, sealing, network, minting, lines };
         Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
@@ -180,6 +196,7 @@ impl Proxy {
 
     /// Seals a secret for a connection as it stands and stores it.
     pub async fn seal(&self, connection: &Connection, secret: Secret) -> Result<(), Refusal> {
+        let _sealing = self.shared.sealing.read().await;
         let sealed = credential::seal(&self.shared.parts.vault, connection, &secret)?;
         self.shared.store_secret(&sealed).await
     }
@@ -199,6 +216,7 @@ impl Proxy {
     /// be stored in one step: what a person allowed is then asked again.
     pub async fn finish_consent(
         &self,
+        _sealing: &Sealing,
         connection: &Connection,
         consent: Consent,
         code: &Secret,
@@ -268,10 +286,17 @@ impl Proxy {
         })
     }
 
+    /// Keeps the sealing key as it is while this lives: taken before a secret is
+    /// resealed, dropped when it is stored.
+    pub async fn sealing(&self) -> Sealing {
+        Sealing { _held: self.shared.sealing.clone().read_owned().await }
+    }
+
     /// The secret of a connection, sealed for its next state. `None` when its
     /// scheme has none.
     pub async fn reseal(
         &self,
+        _sealing: &Sealing,
         before: &Connection,
         after: &Connection,
     ) -> Result<Option<SealedSecret>, Refusal> {
@@ -283,11 +308,36 @@ impl Proxy {
         credential::reseal(&parts.vault, before, after, sealed, parts.clock.now_ms()).map(Some)
     }
 
-    /// Walks the audit chain; answers the number of rows, or the first row that
-    /// does not hold and why.
-    pub async fn verify_audit(&self) -> Result<u64, (u64, String)> {
+    /// Puts a new sealing key in the vault and seals every secret anew; takes
+    /// up a rotation that was cut off.
+    pub async fn rotate_vault(&self) -> Result<Rotated, StoreFault> {
+        rotate::rotate(&self.shared).await
+    }
+
+    /// Walks every node's audit chain and holds it against the anchors; answers
+    /// what was walked, or the first row that does not hold and why. Without its
+    /// anchors a chain that was cut at its end looks whole.
+    pub async fn verify_audit(&self, anchors: &[Anchor]) -> Result<Vec<VerifiedChain>, AuditBreak> {
         let parts = &self.shared.parts;
-        chain::verify(&parts.vault, &parts.node, &*parts.audit).await
+        let _steady = self.shared.letting_go.read().await;
+        verify::verify(&parts.vault, &*parts.audit, anchors).await
+    }
+
+    /// States how far this node's audit has come.
+    pub async fn anchor(&self) -> Result<Anchor, StoreFault> {
+        let parts = &self.shared.parts;
+        let last = parts.audit.last(&parts.node).await?;
+        let (rows, hash) = last.map_or((0, vec![0; 32]), |row| (row.sequence, row.hash));
+        Ok(Anchor::sign(&parts.vault, &parts.node, rows, &hash, parts.clock.now_ms()))
+    }
+
+    /// Lets this node's audit rows before a time go; a signed segment stands for
+    /// them. Answers how many went.
+    pub async fn expire_audit(&self, before_ms: i64) -> Result<u64, StoreFault> {
+        let parts = &self.shared.parts;
+        let now = parts.clock.now_ms();
+        let _alone = self.shared.letting_go.write().await;
+        segment::expire(&parts.vault, &*parts.audit, &parts.node, before_ms, now).await
     }
 
     /// Ends what is under way, writes what is queued and stops.

@@ -2,9 +2,9 @@
 //! A desk that answers from a script stands beside them.
 
 use cambium_proxy::{
-    AgentId, Answer, ApprovalSource, AskId, AuditEvent, AuditKind, AuditRow, AuditSink, BoxFuture,
-    Connection, ConnectionId, ConnectionSource, ContentHash, DecisionRow, Desk, HeldRequest,
-    HoldOutcome, PermitKey, SealedSecret, SecretStore, StoreFault, Vault,
+    AgentId, Answer, ApprovalSource, AskId, AuditEvent, AuditKind, AuditRow, AuditSegment,
+    AuditSink, BoxFuture, Connection, ConnectionId, ConnectionSource, ContentHash, DecisionRow,
+    Desk, HeldRequest, HoldOutcome, PermitKey, SealedSecret, SecretStore, StoreFault, Vault,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,6 +40,7 @@ struct State {
     decisions: Vec<DecisionRow>,
     used: HashSet<AskId>,
     rows: Vec<AuditRow>,
+    segments: Vec<AuditSegment>,
     appends: Vec<(usize, bool)>,
 }
 
@@ -73,6 +74,11 @@ impl Memory {
     /// The audit rows, to be read or tampered with.
     pub fn with_rows<T>(&self, act: impl FnOnce(&mut Vec<AuditRow>) -> T) -> T {
         act(&mut self.state().rows)
+    }
+
+    /// The segments, to be read or tampered with.
+    pub fn with_segments<T>(&self, act: impl FnOnce(&mut Vec<AuditSegment>) -> T) -> T {
+        act(&mut self.state().segments)
     }
 
     /// The audit as events.
@@ -123,6 +129,10 @@ impl SecretStore for Memory {
             self.state().secrets.insert(secret.connection.clone(), secret.clone());
             Ok(())
         })
+    }
+
+    fn secrets(&self) -> BoxFuture<'_, Result<Vec<SealedSecret>, StoreFault>> {
+        Box::pin(async move { Ok(self.state().secrets.values().cloned().collect()) })
     }
 
     fn replace_secret<'a>(
@@ -242,6 +252,37 @@ impl AuditSink for Memory {
             let state = self.state();
             let rows = state.rows.iter().filter(|row| row.node == node && row.sequence > after);
             Ok(rows.take(limit).cloned().collect())
+        })
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, StoreFault>> {
+        Box::pin(async move {
+            let state = self.state();
+            let nodes: std::collections::BTreeSet<_> =
+                state.rows.iter().map(|row| row.node.clone()).collect();
+            Ok(nodes.into_iter().collect())
+        })
+    }
+
+    fn segments<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<AuditSegment>, StoreFault>> {
+        Box::pin(async move {
+            let state = self.state();
+            Ok(state.segments.iter().filter(|segment| segment.node == node).cloned().collect())
+        })
+    }
+
+    fn let_go<'a>(&'a self, segment: &'a AuditSegment) -> BoxFuture<'a, Result<(), StoreFault>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            state.segments.push(segment.clone());
+            let gone = |row: &AuditRow| {
+                row.node == segment.node && (segment.first..=segment.last).contains(&row.sequence)
+            };
+            state.rows.retain(|row| !gone(row));
+            Ok(())
         })
     }
 }

@@ -87,8 +87,15 @@ async fn signed_in(bench: &Bench) {
         _ => None,
     };
     let code = Secret::new(b"c0de-S3CRET-1234567890".to_vec());
-    let finished =
-        bench.proxy.finish_consent(&bench.connection, consent, &code, issuer.as_deref(), true);
+    let sealing = bench.proxy.sealing().await;
+    let finished = bench.proxy.finish_consent(
+        &sealing,
+        &bench.connection,
+        consent,
+        &code,
+        issuer.as_deref(),
+        true,
+    );
     finished.await.unwrap();
 }
 
@@ -601,8 +608,11 @@ async fn d17_only_a_sign_in_that_fits_counts() {
         assert!(link.contains("&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcb&"), "{link}");
         assert!(link.contains("&code_challenge_method=S256"), "{link}");
         let code = Secret::new(b"c0de-S3CRET-1234567890".to_vec());
-        let finished =
-            bench.proxy.finish_consent(&bench.connection, consent, &code, issuer, true).await;
+        let sealing = bench.proxy.sealing().await;
+        let finished = bench
+            .proxy
+            .finish_consent(&sealing, &bench.connection, consent, &code, issuer, true)
+            .await;
         assert_eq!(finished.is_ok(), counts, "{issuer:?}");
         assert_eq!(bench.issuer().heard().len(), usize::from(counts), "{issuer:?}");
         if counts {
@@ -625,7 +635,7 @@ async fn d17_a_sign_in_for_another_state_of_the_connection_is_not_taken() {
     let code = Secret::new(b"c0de".to_vec());
     let refused = bench
         .proxy
-        .finish_consent(&bench.connection, consent, &code, None, true)
+        .finish_consent(&bench.proxy.sealing().await, &bench.connection, consent, &code, None, true)
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "credential_unavailable");
@@ -644,7 +654,9 @@ async fn d12_another_account_raises_the_generation_and_nobody_signed_in_gets_not
     let (_, consent) =
         cambium_proxy::Proxy::begin_consent(&bench.connection, "http://x/cb").unwrap();
     let code = Secret::new(b"c0de".to_vec());
-    let after = bench.proxy.finish_consent(&bench.connection, consent, &code, None, false);
+    let sealing = bench.proxy.sealing().await;
+    let after =
+        bench.proxy.finish_consent(&sealing, &bench.connection, consent, &code, None, false);
     let (after, sealed) = after.await.unwrap();
     assert_eq!(after.generation, 2);
     bench.memory.put_connection(after.clone());
@@ -692,7 +704,12 @@ async fn d12_tokens_move_with_a_change_of_policy_but_not_while_they_are_renewed(
     signed_in(&bench).await;
     let mut after = bench.connection.clone();
     after.generation = 2;
-    let sealed = bench.proxy.reseal(&bench.connection, &after).await.unwrap().unwrap();
+    let sealed = bench
+        .proxy
+        .reseal(&bench.proxy.sealing().await, &bench.connection, &after)
+        .await
+        .unwrap()
+        .unwrap();
     bench.memory.put_connection(after.clone());
     bench.memory.put_secret(&sealed).await.unwrap();
     bench.connection = after.clone();
@@ -703,7 +720,11 @@ async fn d12_tokens_move_with_a_change_of_policy_but_not_while_they_are_renewed(
     let (got, ()) = tokio::join!(bench.send(&run, request("GET", "/x")), async {
         bench.issuer().until_heard(2).await;
         after.generation = 3;
-        let refused = bench.proxy.reseal(&bench.connection, &after).await.unwrap_err();
+        let refused = bench
+            .proxy
+            .reseal(&bench.proxy.sealing().await, &bench.connection, &after)
+            .await
+            .unwrap_err();
         assert_eq!(refused.code(), "credential_unavailable");
         bench.issuer().release();
     });

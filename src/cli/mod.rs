@@ -5,6 +5,7 @@
 mod agents;
 mod approvals;
 mod audit;
+mod backup;
 mod check;
 mod code;
 mod completions;
@@ -26,6 +27,7 @@ mod start;
 mod status;
 mod sweep;
 mod tools;
+mod vault;
 
 use crate::config::{Config, Overrides};
 use crate::demo;
@@ -109,6 +111,13 @@ enum Command {
     Export(export::Export),
     /// Publish tools from files
     Import(export::Import),
+    /// The keys that secrets are sealed under
+    #[command(subcommand)]
+    Vault(vault::Args),
+    /// Write everything into one sealed file, under your passphrase
+    Backup(backup::BackupArgs),
+    /// Make a data directory of a backup (needs no server)
+    Restore(backup::RestoreArgs),
     /// Which layers of the sandbox hold on this machine (needs no server)
     Doctor(doctor::Args),
     /// Whether a server runs, and where
@@ -204,6 +213,9 @@ pub(crate) async fn main() -> ExitCode {
         Command::Sweep(args) => args.run(&context).await,
         Command::Export(args) => args.run(&context).await,
         Command::Import(args) => args.run(&context).await,
+        Command::Vault(args) => args.run(&context).await,
+        Command::Backup(args) => args.run(&context).await,
+        Command::Restore(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Status(args) => args.run(&context).await,
         Command::Completions(args) => args.run(),

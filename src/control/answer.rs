@@ -1,16 +1,17 @@
 //! Each request of the control socket, handed to the engine, and its answer as
 //! JSON. Nothing is decided here.
 
-use super::{Actor, Change, Person, Request};
-use crate::data_dir::code_file;
+use super::{Actor, Audit, Change, Person, Request};
+use crate::data_dir::{DataDir, code_file};
 use crate::failure::Failure;
 use cambium_engine::port::RunRow;
 use cambium_engine::{
-    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, InBand, Live, NewAgent,
-    NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, Replay, ToolName,
-    Version,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, InBand, Live,
+    NewAgent, NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, Replay,
+    ToolName, Version,
 };
-use cambium_proxy::{AskId, AuditEvent, AuditRow, AuditSink, Overrides, Proxy, Secret};
+use cambium_proxy::{AskId, AuditEvent, Overrides, Proxy, Secret, Vault};
+use cambium_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -21,12 +22,16 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Front {
     /// Carries everything out.
     pub(crate) engine: Arc<Engine>,
-    /// Verifies the audit.
+    /// Rotates the vault's key.
     pub(crate) proxy: Arc<Proxy>,
-    /// Holds the audit's rows.
-    pub(crate) audit: Arc<dyn AuditSink>,
-    /// Name of this node's chain.
-    pub(crate) node: String,
+    /// Whose keys go into a backup.
+    pub(crate) vault: Arc<Vault>,
+    /// Whose rows do.
+    pub(crate) store: Arc<Store>,
+    /// Held by a backup under way.
+    pub(crate) backing_up: tokio::sync::Mutex<()>,
+    /// Answers for the audit.
+    pub(crate) audit: Audit,
     /// `http://127.0.0.1:7171`.
     pub(crate) url: String,
     /// Where everything is kept.
@@ -131,13 +136,18 @@ impl Front {
             Request::AuditReplay { connection, overrides } => {
                 self.replay(&connection, overrides).await
             }
-            Request::AuditList { after, limit } => self.audit(after, limit).await,
             Request::RunList { run, limit } => {
                 let rows = engine.runs(limit).await?;
                 let wanted = |row: &&RunRow| run.as_ref().is_none_or(|run| row.id.as_str() == run);
                 Ok(rows.iter().filter(wanted).map(run_row).collect())
             }
-            Request::AuditVerify {} => verified(&self.proxy).await,
+            Request::Audit { ask } => self.audit.answer(ask).await,
+            Request::VaultRotate { who } => {
+                self.proof(who).await?;
+                let rotated = self.proxy.rotate_vault().await;
+                value(rotated.map_err(EngineError::Store)?)
+            }
+            Request::Backup { passphrase, file } => self.backup(passphrase, file).await,
             Request::Bridge { .. } => Err(Failure::new(
                 "request_invalid",
                 "a bridge is agreed at the start of a connection",
@@ -289,17 +299,26 @@ impl Front {
         }
     }
 
-    async fn audit(&self, after: Option<u64>, limit: u32) -> Answered {
-        let unread = |fault| Failure::from(cambium_engine::EngineError::Store(fault));
-        let after = match after {
-            Some(after) => after,
-            None => {
-                let last = self.audit.last(&self.node).await.map_err(unread)?;
-                last.map_or(0, |row| row.sequence.saturating_sub(u64::from(limit)))
-            }
-        };
-        let rows = self.audit.rows(&self.node, after, limit).await.map_err(unread)?;
-        Ok(rows.iter().map(audit_row).collect())
+    async fn backup(&self, passphrase: String, file: PathBuf) -> Answered {
+        let who = PersonCredential::Passphrase(passphrase.clone());
+        self.engine.prove_person(who).await?;
+        let _alone = self.backing_up.try_lock().map_err(|_| {
+            Failure::new("busy", "another backup is being made", "wait for it, then try again")
+        })?;
+        let copy = DataDir::copy(&self.data_dir);
+        // Left from a crash.
+        let _ = std::fs::remove_file(&copy);
+        let copied = self.store.snapshot(&copy).await;
+        copied.map_err(|fault| Failure::from(EngineError::Store(fault)))?;
+        let (vault, from, to) = (self.vault.clone(), copy.clone(), file.clone());
+        let sealed = tokio::task::spawn_blocking(move || {
+            crate::backup::write(&vault, &passphrase, &from, &to)
+        });
+        let sealed = sealed.await.unwrap_or_else(|_| {
+            Err(Failure::new("backup_unwritten", "sealing the backup failed", "look at the log"))
+        });
+        let _ = std::fs::remove_file(&copy);
+        Ok(json!({ "file": file, "bytes": sealed? }))
     }
 
     /// The whole chain, page by page, so that its length takes no memory.
@@ -309,7 +328,8 @@ impl Front {
         connection.overrides = overrides;
         let (mut after, mut whole) = (0, Replay::default());
         loop {
-            let rows = self.audit.rows(&self.node, after, REPLAY_PAGE).await.map_err(unread)?;
+            let rows =
+                self.audit.sink.rows(&self.audit.node, after, REPLAY_PAGE).await.map_err(unread)?;
             let Some(last) = rows.last() else { break };
             after = last.sequence;
             let events: Vec<AuditEvent> =
@@ -335,18 +355,6 @@ impl Front {
                 Ok(self.engine.stand_in(&proof, &agent.id).await?)
             }
         }
-    }
-}
-
-/// Walks the chain; a break is a failure that names the row.
-pub(crate) async fn verified(proxy: &Proxy) -> Answered {
-    match proxy.verify_audit().await {
-        Ok(rows) => Ok(json!({ "rows": rows, "holds": true })),
-        Err((row, reason)) => Err(Failure::new(
-            "audit_broken",
-            format!("audit row {row} does not hold: {reason}"),
-            "keep the data directory as it is, and compare it with a backup",
-        )),
     }
 }
 
@@ -388,19 +396,6 @@ fn run_row(row: &RunRow) -> Value {
         "endedMs": row.ended_ms,
         "outcome": row.outcome,
         "evidence": evidence.unwrap_or(Value::Null),
-    })
-}
-
-fn audit_row(row: &AuditRow) -> Value {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    // The event goes out parsed; the hash is over the stored text.
-    let event = serde_json::from_str(&row.event).unwrap_or_else(|_| json!(row.event));
-    json!({
-        "node": row.node,
-        "sequence": row.sequence,
-        "event": event,
-        "previous": hex(&row.previous),
-        "hash": hex(&row.hash),
     })
 }
 

@@ -5,10 +5,12 @@
 //! token or a person's credential, and every decision takes the latter.
 
 mod answer;
+mod audit;
 mod client;
 mod server;
 
-pub(crate) use answer::{Front, verified};
+pub(crate) use answer::Front;
+pub(crate) use audit::{Audit, AuditAsk};
 pub(crate) use client::{Client, ask};
 pub(crate) use server::ControlSocket;
 
@@ -17,6 +19,7 @@ use cambium_engine::{Asked, PersonCredential, ToolName};
 use cambium_proxy::{Answer, Exception, Host, Overrides, Scheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 /// Longest request line: a module of 256 KiB and an input, escaped, with room.
@@ -103,12 +106,14 @@ pub(crate) enum Request {
     },
     /// What other overrides would do to recorded requests of a connection.
     AuditReplay { connection: String, overrides: Overrides },
-    /// The newest audit rows, or those after a number.
-    AuditList { after: Option<u64>, limit: u32 },
     /// The newest runs, or the one of this id among them.
     RunList { run: Option<String>, limit: u32 },
-    /// Walks the chain.
-    AuditVerify {},
+    /// Something of the audit.
+    Audit { ask: AuditAsk },
+    /// A new sealing key, every secret sealed anew.
+    VaultRotate { who: Person },
+    /// A backup into a new file, under the person's passphrase.
+    Backup { passphrase: String, file: PathBuf },
     /// What follows on this stream is MCP, for the agent of this token.
     Bridge { token: String },
 }

@@ -7,9 +7,9 @@ use crate::error::fault;
 use crate::ledger::Claim;
 use crate::row::{Read, corrupt, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
-use crate::{Store, decisions};
-use cambium_engine::ToolName;
+use crate::{Store, decisions, people};
 use cambium_engine::port::{Answering, AskReason, AskRow, AskState, AskStore};
+use cambium_engine::{Ended, ToolName};
 use cambium_proxy::{AgentId, AskId, ConnectionId, DecisionRow, PersonId, RunId, StoreFault};
 use sqlx::sqlite::SqliteRow;
 
@@ -238,6 +238,42 @@ impl AskStore for Store {
             let mut writing = self.write(Commit::Durable).await?;
             decisions::append(&mut writing, decision).await?;
             writing.commit().await
+        })
+    }
+
+    fn newest_decisions(&self) -> Answering<'_, Vec<DecisionRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(decisions::EVERY_NEWEST).fetch_all(&mut *on).await;
+            rows.map_err(fault)?.iter().map(decisions::read).collect()
+        })
+    }
+
+    fn begin_epoch<'a>(
+        &'a self,
+        withdrawals: &'a [DecisionRow],
+        now_ms: i64,
+    ) -> Answering<'a, Ended> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let sessions = people::end_all(&mut writing, now_ms).await?;
+            let open = sqlx::query(
+                "UPDATE asks SET state = 'expired', settled_ms = $1 WHERE state = 'open'
+                RETURNING ask_id",
+            )
+            .bind(now_ms)
+            .fetch_all(writing.on())
+            .await
+            .map_err(fault)?;
+            for ask in &open {
+                writing.changed(RowName::ask(&ask.id("ask_id", AskId::new)?));
+            }
+            for withdrawal in withdrawals {
+                decisions::append(&mut writing, withdrawal).await?;
+            }
+            writing.commit().await?;
+            let (asks, approvals) = (open.len() as u64, withdrawals.len() as u64);
+            Ok(Ended { sessions, asks, approvals })
         })
     }
 }

@@ -5,7 +5,7 @@
 //! (both survive the death of the process; only the first a loss of power).
 
 use crate::error::fault;
-use crate::ledger::{Claim, Ledger};
+use crate::ledger::{Claim, Ledger, Place};
 use crate::seal::RowName;
 use crate::{StoreError, schema};
 use cambium_proxy::{BoxFuture, MacKey, StoreFault};
@@ -13,7 +13,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -41,6 +41,8 @@ struct Inner {
     durable: SqlitePool,
     quick: SqlitePool,
     readers: SqlitePool,
+    /// The file, unless it is in memory.
+    path: Option<PathBuf>,
     /// Set once the file was opened, before anybody has the store.
     ledger: OnceLock<Ledger>,
 }
@@ -76,7 +78,15 @@ impl Store {
     /// 0700) if they are not there, brings its schema up to date and compares
     /// every row that decides something with the ledger, whose key this is.
     pub async fn open(path: impl AsRef<Path>, key: MacKey) -> Result<Self, StoreError> {
-        let path = path.as_ref();
+        Self::open_as(path.as_ref(), key, Place::File).await
+    }
+
+    /// Opens a database that came out of a backup and has no head yet.
+    pub async fn adopt(path: impl AsRef<Path>, key: MacKey) -> Result<Self, StoreError> {
+        Self::open_as(path.as_ref(), key, Place::Restored).await
+    }
+
+    async fn open_as(path: &Path, key: MacKey, place: Place) -> Result<Self, StoreError> {
         make_file(path).await?;
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -90,9 +100,10 @@ impl Store {
             durable: one(SqliteSynchronous::Full),
             quick: one(SqliteSynchronous::Normal),
             readers: pool(READERS).connect_lazy_with(readers),
+            path: Some(path.to_owned()),
             ledger: OnceLock::new(),
         });
-        store.prepare(path, key, true).await?;
+        store.prepare(path, key, place).await?;
         Ok(store)
     }
 
@@ -105,11 +116,30 @@ impl Store {
             durable: only.clone(),
             quick: only.clone(),
             readers: only,
+            path: None,
             ledger: OnceLock::new(),
         });
         // Nobody else can write it: its ledger needs nobody's key.
-        store.prepare(&PathBuf::from(":memory:"), MacKey::new([0; 32]), false).await?;
+        store.prepare(&PathBuf::from(":memory:"), MacKey::new([0; 32]), Place::Memory).await?;
         Ok(store)
+    }
+
+    /// Writes a consistent copy of the database into a new file of mode 0600,
+    /// while others read and write.
+    pub async fn snapshot(&self, to: &Path) -> Result<(), StoreFault> {
+        let path = self.inner.path.as_ref();
+        let path = path.ok_or_else(|| StoreFault::Unavailable("it is in memory".into()))?;
+        let mut file = tokio::fs::OpenOptions::new();
+        // SQLite fills an empty file that is there, and leaves its mode alone.
+        let made = file.write(true).create_new(true).mode(0o600).open(to).await;
+        made.map_err(|error| StoreFault::Unavailable(format!("{}: {error}", to.display())))?;
+        // A connection of its own: the pool's readers may not write anywhere.
+        let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY);
+        let mut on = options.connect().await.map_err(fault)?;
+        let copied = sqlx::query("VACUUM INTO $1").bind(to.to_string_lossy()).execute(&mut on);
+        let copied = copied.await.map_err(fault);
+        on.close().await.map_err(fault)?;
+        copied.map(drop)
     }
 
     /// Waits for what is under way, then closes the file. Every call after it
@@ -125,7 +155,7 @@ impl Store {
         Self { inner: Arc::new(inner) }
     }
 
-    async fn prepare(&self, path: &Path, key: MacKey, file: bool) -> Result<(), StoreError> {
+    async fn prepare(&self, path: &Path, key: MacKey, place: Place) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| StoreError::opening(path, &error);
         let mut writer = self.inner.durable.acquire().await.map_err(failed)?;
         let size = tokio::fs::metadata(path).await.map_or(0, |file| file.len());
@@ -140,8 +170,13 @@ impl Store {
         }
         schema::apply(&mut writer, path).await?;
         schema::compare(&mut writer, path).await?;
-        let ledger = Ledger::open(&mut writer, key, file.then_some(path)).await;
+        // Under the lock: of two that open a new file, one begins the ledger.
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *writer).await.map_err(failed)?;
+        let ledger = Ledger::open(&mut writer, key, place, path).await;
+        let end = if ledger.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        sqlx::query(end).execute(&mut *writer).await.map_err(failed)?;
         let ledger = ledger.map_err(|broken| StoreError::broken(path, broken))?;
+        ledger.write_head();
         let _ = self.inner.ledger.set(ledger);
         Ok(())
     }

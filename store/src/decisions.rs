@@ -53,6 +53,11 @@ pub(crate) const UNUSED: &str = decision!(
 );
 pub(crate) const NEWEST: &str =
     decision!("WHERE d.agent_id = $1 AND d.tool = $2 ORDER BY d.sequence DESC LIMIT 1");
+pub(crate) const EVERY_NEWEST: &str = decision!(
+    "WHERE d.sequence = (SELECT MAX(n.sequence) FROM decisions n
+        WHERE n.agent_id = d.agent_id AND n.tool = d.tool)
+    ORDER BY d.agent_id, d.tool"
+);
 // What stands for each agent and tool, if it stands on this connection.
 pub(crate) const STANDING_ON: &str = decision!(
     "WHERE d.connection_id = $1 AND d.answer <> 'once' AND d.sequence = (

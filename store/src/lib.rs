@@ -18,7 +18,7 @@
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
 //! | `switches.rs` | switches | `SwitchStore` |
 //! | `runs.rs` | runs, results | `RunStore` |
-//! | `audit.rs` | audit | `AuditSink` |
+//! | `audit.rs` | audit, audit_segments | `AuditSink` |
 //! | `ledger.rs` | ledger | none: it seals rows of the others |
 //!
 //! Transactions that span owners, each through the owner's own function:

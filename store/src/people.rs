@@ -1,7 +1,7 @@
 //! Persons, their one-time codes and console sessions.
 
 use crate::Store;
-use crate::database::Commit;
+use crate::database::{Commit, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
 use crate::row::{Read, belongs};
@@ -24,6 +24,24 @@ pub(crate) const SESSION: &str = concat!(
     seal!(sessions),
     " AS seal FROM sessions WHERE session_hash = $1 AND ended_ms IS NULL AND expires_ms > $2"
 );
+
+/// Ends every open session and unused code; answers how many.
+pub(crate) async fn end_all(writing: &mut Writing<'_>, now_ms: i64) -> Result<u64, StoreFault> {
+    let sessions = sqlx::query(
+        "UPDATE sessions SET ended_ms = $1 WHERE ended_ms IS NULL RETURNING session_hash",
+    );
+    let sessions = sessions.bind(now_ms).fetch_all(writing.on()).await.map_err(fault)?;
+    for session in &sessions {
+        writing.changed(RowName::session(session.get_as("session_hash")?));
+    }
+    let codes =
+        sqlx::query("UPDATE codes SET used_ms = $1 WHERE used_ms IS NULL RETURNING code_hash");
+    let codes = codes.bind(now_ms).fetch_all(writing.on()).await.map_err(fault)?;
+    for code in &codes {
+        writing.changed(RowName::code(code.get_as("code_hash")?));
+    }
+    Ok((sessions.len() + codes.len()) as u64)
+}
 
 impl PersonStore for Store {
     fn person(&self) -> Answering<'_, Option<PersonRow>> {

@@ -45,6 +45,8 @@ async fn no_hot_read_scans_a_table() {
         runs::RESULT,
         audit::LAST,
         audit::ROWS,
+        audit::NEXT_NODE,
+        audit::SEGMENTS,
     ] {
         let mut query = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}")));
         for _ in 0..(1..=9).filter(|at| statement.contains(&format!("${at}"))).count() {

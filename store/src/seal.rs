@@ -4,7 +4,6 @@
 
 use crate::row::{to_word, whole};
 use cambium_engine::ToolName;
-use cambium_engine::port::SecretHash;
 use cambium_proxy::{AgentId, AskId, ConnectionId, DecisionRow, PersonId, StoreFault};
 
 /// All columns of a row as one JSON array, made by the database, so that no
@@ -47,6 +46,9 @@ macro_rules! seal {
     (switches) => {
         "json_array(agent_id, name, sequence, person_id, value, at_ms, hex(mac))"
     };
+    (audit_segments) => {
+        "json_array(node, first, last, hex(previous), hex(hash), from_ms, until_ms, at_ms, hex(mac))"
+    };
     (pointers) => {
         "json_array(person_id, tool, sequence, number, hash, at_ms, hex(mac))"
     };
@@ -68,10 +70,11 @@ pub(crate) enum Table {
     PermitUses,
     Switches,
     Pointers,
+    AuditSegments,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Persons,
         Self::Codes,
         Self::Sessions,
@@ -84,6 +87,7 @@ impl Table {
         Self::PermitUses,
         Self::Switches,
         Self::Pointers,
+        Self::AuditSegments,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -100,6 +104,7 @@ impl Table {
             Self::PermitUses => "permit_uses",
             Self::Switches => "switches",
             Self::Pointers => "pointers",
+            Self::AuditSegments => "audit_segments",
         }
     }
 
@@ -111,8 +116,8 @@ impl Table {
     /// rows of a set is known, so that one taken away is missed.
     pub(crate) fn set_parts(self) -> usize {
         match self {
-            // Of a connection.
-            Self::ConnectionScopes => 1,
+            // Of a connection; of a node.
+            Self::ConnectionScopes | Self::AuditSegments => 1,
             // Of an agent's switch, of a person's tool.
             Self::Switches | Self::Pointers => 2,
             Self::Persons
@@ -159,6 +164,7 @@ impl Table {
             Self::PermitUses => every!(permit_uses, "ask_id"),
             Self::Switches => every!(switches, "agent_id || '/' || name || '/' || sequence"),
             Self::Pointers => every!(pointers, "person_id || '/' || tool || '/' || sequence"),
+            Self::AuditSegments => every!(audit_segments, "node || '/' || first"),
         }
     }
 
@@ -191,6 +197,7 @@ impl Table {
             Self::PermitUses => one!(permit_uses, "ask_id = $1"),
             Self::Switches => one!(switches, "agent_id = $1 AND name = $2 AND sequence = $3"),
             Self::Pointers => one!(pointers, "person_id = $1 AND tool = $2 AND sequence = $3"),
+            Self::AuditSegments => one!(audit_segments, "node = $1 AND first = $2"),
         }
     }
 }
@@ -225,7 +232,7 @@ impl RowName {
         Self::text(Table::Persons, id.as_str())
     }
 
-    pub(crate) fn code(hash: &SecretHash) -> Self {
+    pub(crate) fn code(hash: &[u8]) -> Self {
         Self::bytes(Table::Codes, hash)
     }
 
@@ -272,6 +279,11 @@ impl RowName {
 
     pub(crate) fn pointer(person: &PersonId, tool: &ToolName, sequence: i64) -> Self {
         Self::numbered(Table::Pointers, person.as_str(), &tool.to_string(), sequence)
+    }
+
+    pub(crate) fn segment(node: &str, first: i64) -> Self {
+        let parts = vec![Part::Text(node.to_owned()), Part::Number(first)];
+        Self { table: Table::AuditSegments, parts, more: None }
     }
 
     fn numbered(table: Table, first: &str, second: &str, number: i64) -> Self {

@@ -10,6 +10,9 @@ use sqlx::SqliteConnection;
 pub(crate) const SECRET: &str =
     "SELECT generation, wrapped_key, sealed FROM secrets WHERE connection_id = $1";
 
+const ALL: &str =
+    "SELECT connection_id, generation, wrapped_key, sealed FROM secrets ORDER BY connection_id";
+
 impl SecretStore for Store {
     fn secret<'a>(
         &'a self,
@@ -33,6 +36,22 @@ impl SecretStore for Store {
             let mut writing = self.write(Commit::Durable).await?;
             put(writing.on(), secret).await?;
             writing.commit().await
+        })
+    }
+
+    fn secrets(&self) -> BoxFuture<'_, Result<Vec<SealedSecret>, StoreFault>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(ALL).fetch_all(&mut *on).await.map_err(fault)?;
+            let read = |row: &sqlx::sqlite::SqliteRow| {
+                Ok(SealedSecret {
+                    connection: row.id("connection_id", ConnectionId::new)?,
+                    generation: row.unsigned("generation")?,
+                    wrapped_key: row.get_as("wrapped_key")?,
+                    sealed: row.get_as("sealed")?,
+                })
+            };
+            rows.iter().map(read).collect()
         })
     }
 

@@ -122,7 +122,8 @@ async fn decision38_every_table_says_whose_row_it_is_and_strictly_what() {
     for (name, sql) in tables {
         assert!(sql.contains("STRICT"), "{name} takes anything");
         assert!(
-            ["schema_steps", "ledger"].contains(&&*name) || sql.contains("person_id"),
+            ["schema_steps", "ledger", "audit_segments"].contains(&&*name)
+                || sql.contains("person_id"),
             "{name} has no person_id"
         );
     }

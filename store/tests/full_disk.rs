@@ -17,7 +17,7 @@ const CHILD: &str = "CAMBIUM_TEST_FILLS";
 const BLOCKS: &str = "8192";
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_loses_nothing() {
+async fn m02_a_full_disk_refuses_and_loses_nothing() {
     let directory = Directory::new();
     filled(&directory).await.close().await;
     // The signal is ignored, so that the write fails instead.

@@ -5,7 +5,7 @@
 mod common;
 
 use cambium_engine::port::{AgentStore, PersonStore};
-use cambium_proxy::StoreFault;
+use cambium_proxy::{AuditSink, StoreFault};
 use cambium_store::{Store, StoreError};
 use common::*;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -141,13 +141,15 @@ async fn two_open_one_new_file_at_once() {
 }
 
 #[tokio::test]
-async fn a_lock_held_by_another_process_is_a_fault_in_time_and_reads_go_on() {
+async fn m02_a_lock_held_by_another_process_is_a_fault_in_time_and_reads_go_on() {
     let directory = Directory::new();
     let store = filled(&directory).await;
     let mut other = raw(&directory.database()).await;
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     let fault = store.update_agent(&agent(1)).await;
     assert!(matches!(fault, Err(StoreFault::Unavailable(_))), "{fault:?}");
+    let fault = store.append(&[audit("n", 1)], true).await;
+    assert!(matches!(fault, Err(StoreFault::Unavailable(_))), "a row for the audit: {fault:?}");
     assert!(store.person().await.unwrap().is_some());
     sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
     store.update_agent(&agent(1)).await.unwrap();

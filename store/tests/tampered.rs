@@ -183,7 +183,7 @@ fn edits() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn m05_b029_an_edit_of_the_file_is_found_when_it_is_opened() {
+async fn m05_decision29_an_edit_of_the_file_is_found_when_it_is_opened() {
     for (what, statement) in edits() {
         let directory = Directory::new();
         lived_in(&directory).await.close().await;
@@ -217,7 +217,7 @@ async fn m05_an_older_file_in_its_place_is_found() {
 }
 
 #[tokio::test]
-async fn b029_another_key_says_so_and_changes_nothing() {
+async fn decision29_another_key_says_so_and_changes_nothing() {
     let directory = Directory::new();
     lived_in(&directory).await.close().await;
     let before = std::fs::read(directory.database()).unwrap();
@@ -255,7 +255,7 @@ async fn m05_a_trigger_or_view_of_somebody_else_is_found() {
 /// What the store says to each use after an edit while it is open: an error, or
 /// what it would have said without the edit.
 #[tokio::test]
-async fn m05_b029_an_edit_while_the_store_is_open_gains_nothing() {
+async fn m05_decision29_an_edit_while_the_store_is_open_gains_nothing() {
     for (what, statement) in edits() {
         let directory = Directory::new();
         let store = lived_in(&directory).await;

@@ -4,7 +4,7 @@
 //! consumes *once* permits, through its own port.
 
 use super::Answering;
-use crate::ToolName;
+use crate::{Ended, ToolName};
 use cambium_proxy::{
     AgentId, AskId, ConnectionId, ContentHash, DecisionRow, Effect, PersonId, RunId,
 };
@@ -180,4 +180,13 @@ pub trait AskStore: Send + Sync {
     /// Appends a decision that answers no open ask (a withdrawal). Conflict
     /// when its sequence is taken.
     fn append_decision<'a>(&'a self, decision: &'a DecisionRow) -> Answering<'a, ()>;
+    /// The newest decision of every agent and tool, whatever it says.
+    fn newest_decisions(&self) -> Answering<'_, Vec<DecisionRow>>;
+    /// Ends every session, code and open ask and appends the withdrawals, all in
+    /// one transaction. Spans persons, asks and decisions.
+    fn begin_epoch<'a>(
+        &'a self,
+        withdrawals: &'a [DecisionRow],
+        now_ms: i64,
+    ) -> Answering<'a, Ended>;
 }

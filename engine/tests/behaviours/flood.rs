@@ -30,7 +30,7 @@ async fn call(engine: Arc<Engine>, caller: Caller, name: String) -> Envelope {
             return envelope;
         }
         // A harness that is told so waits before it calls again.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

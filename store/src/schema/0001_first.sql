@@ -264,6 +264,20 @@ CREATE TABLE audit (
     PRIMARY KEY (node, sequence)
 ) STRICT, WITHOUT ROWID;
 
+-- What stands for rows that a person's retention setting let go.
+CREATE TABLE audit_segments (
+    node      TEXT    NOT NULL,
+    first     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
+    previous  BLOB    NOT NULL,
+    hash      BLOB    NOT NULL,
+    from_ms   INTEGER NOT NULL,
+    until_ms  INTEGER NOT NULL,
+    at_ms     INTEGER NOT NULL,
+    mac       BLOB    NOT NULL,
+    PRIMARY KEY (node, first)
+) STRICT, WITHOUT ROWID;
+
 -- What may never change.
 CREATE TRIGGER versions_no_update BEFORE UPDATE ON versions
 BEGIN SELECT RAISE(ABORT, 'versions are append-only'); END;
@@ -292,7 +306,16 @@ BEGIN SELECT RAISE(ABORT, 'switches are append-only'); END;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
+WHEN NOT EXISTS (SELECT 1 FROM audit_segments
+    WHERE node = OLD.node AND OLD.sequence BETWEEN first AND last)
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TRIGGER audit_segments_no_update BEFORE UPDATE ON audit_segments
+BEGIN SELECT RAISE(ABORT, 'audit segments are append-only'); END;
+CREATE TRIGGER audit_segments_no_delete BEFORE DELETE ON audit_segments
+BEGIN SELECT RAISE(ABORT, 'audit segments are append-only'); END;
+CREATE TRIGGER audit_segments_no_replace BEFORE INSERT ON audit_segments
+WHEN EXISTS (SELECT 1 FROM audit_segments WHERE node = NEW.node AND first = NEW.first)
+BEGIN SELECT RAISE(ABORT, 'that audit segment is there'); END;
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger
