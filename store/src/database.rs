@@ -70,6 +70,28 @@ pub(crate) struct Writing<'a> {
     _pen: MutexGuard<'a, ()>,
 }
 
+/// One statement that is its own transaction, with the pen: for rows no ledger
+/// entry goes with, on the path of every call. Each statement is a trip to the
+/// database's thread, and `BEGIN` and `COMMIT` are two more.
+pub(crate) struct Alone<'a> {
+    connection: PoolConnection<Sqlite>,
+    store: &'a Store,
+    _pen: MutexGuard<'a, ()>,
+}
+
+impl Alone<'_> {
+    /// Where the statement goes.
+    pub(crate) fn on(&mut self) -> &mut SqliteConnection {
+        &mut self.connection
+    }
+
+    /// The statement brought a node's audit to here.
+    pub(crate) fn audited(self, node: &str, sequence: u64, hash: &[u8]) -> Result<(), StoreFault> {
+        self.store.ledger()?.audited(node, sequence, hash);
+        Ok(())
+    }
+}
+
 /// What a read answers, and what it rests on.
 pub(crate) type Seen<T> = Result<(T, Vec<Claim>), StoreFault>;
 
@@ -210,10 +232,21 @@ impl Store {
         }
     }
 
+    /// The pen for one statement, whose commit waits for the log only.
+    pub(crate) async fn alone(&self) -> Result<Alone<'_>, StoreFault> {
+        let pen = self.pen().await?;
+        let connection = self.inner.quick.acquire().await.map_err(fault)?;
+        Ok(Alone { connection, store: self, _pen: pen })
+    }
+
+    async fn pen(&self) -> Result<MutexGuard<'_, ()>, StoreFault> {
+        let late = |_| StoreFault::Unavailable("the writers before this one took too long".into());
+        tokio::time::timeout(TURN, self.inner.pen.lock()).await.map_err(late)
+    }
+
     /// Begins a write transaction once the pen is free.
     pub(crate) async fn write(&self, commit: Commit) -> Result<Writing<'_>, StoreFault> {
-        let late = || StoreFault::Unavailable("the writers before this one took too long".into());
-        let pen = tokio::time::timeout(TURN, self.inner.pen.lock()).await.map_err(|_| late())?;
+        let pen = self.pen().await?;
         let pool = match commit {
             Commit::Durable => &self.inner.durable,
             Commit::Quick => &self.inner.quick,

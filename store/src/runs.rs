@@ -36,7 +36,7 @@ pub(crate) const RESULT: &str = "SELECT run_id, agent_id, mime_type, text, store
 impl RunStore for Store {
     fn begin_run<'a>(&'a self, run: &'a RunRow) -> Answering<'a, ()> {
         Box::pin(async move {
-            let mut writing = self.write(Commit::Quick).await?;
+            let mut alone = self.alone().await?;
             sqlx::query(
                 "INSERT INTO runs (run_id, person_id, agent_id, tool, number, version,
                     connection_id, dry_run, detached, node, begun_ms, outcome, ended_ms,
@@ -57,10 +57,10 @@ impl RunStore for Store {
             .bind(run.outcome.as_deref())
             .bind(run.ended_ms)
             .bind(run.call_key.as_deref())
-            .execute(writing.on())
+            .execute(alone.on())
             .await
-            .map_err(fault)?;
-            writing.commit().await
+            .map(drop)
+            .map_err(fault)
         })
     }
 
