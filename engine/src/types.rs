@@ -64,7 +64,7 @@ impl Writer<'_> {
                 // What stands beside narrows it further; for a type, this is enough.
                 return self.joined(schemas, join, none, |writer, schema| {
                     writer.out.push('(');
-                    writer.schema(schema, depth + 1);
+                    writer.schema(schema, depth);
                     writer.out.push(')');
                 });
             }
@@ -148,7 +148,7 @@ impl Writer<'_> {
         match pointer.and_then(|pointer| root.pointer(pointer)) {
             Some(schema) if self.open < DEPTH_MAX => {
                 self.open += 1;
-                self.schema(schema, depth + 1);
+                self.schema(schema, depth);
                 self.open -= 1;
             }
             _ => self.out.push_str("unknown"),
@@ -233,8 +233,8 @@ mod tests {
         let expected = "type Input = {\n  /** Its number. *\u{200b}/ export {} */\n  \
             \"customer\": string;\n  \"limit\"?: number;\n  \
             \"state\": \"open\" | \"paid\" | null | 3;\n  \"tags\"?: (string | null)[];\n  \
-            \"pair\"?: [number, ];\n  \"either\"?: (string) | ({\n      \"amount\"?: 1;\n      \
-            [name: string]: unknown;\n    });\n  \"it's\"?: unknown;\n  \"nothing\"?: never;\n};\n";
+            \"pair\"?: [number, ];\n  \"either\"?: (string) | ({\n    \"amount\"?: 1;\n    \
+            [name: string]: unknown;\n  });\n  \"it's\"?: unknown;\n  \"nothing\"?: never;\n};\n";
         assert_eq!(input_types(Some(&schema)), expected);
         assert_eq!(input_types(None), "type Input = Record<string, never>;\n");
         let open = json!({ "type": "object", "additionalProperties": { "type": "number" } });
