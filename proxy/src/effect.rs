@@ -66,9 +66,14 @@ impl Raise {
         if !method_meets || self.path == "*" {
             return method_meets;
         }
-        let found = encode_path(&loosely(path));
+        // An encoded slash ends a segment for one server and not for another.
+        let kept = path.replace("%2F", "%252F").replace("%2f", "%252F");
+        [path, &kept].into_iter().any(|reading| self.fits(&encode_path(&loosely(reading))))
+    }
+
+    fn fits(&self, found: &str) -> bool {
         match self.path.strip_suffix("/*") {
-            None => template_fits(&loosely(&self.path), &found),
+            None => template_fits(&loosely(&self.path), found),
             Some(above) => {
                 let above = loosely(above);
                 let depth = above.split('/').count();

@@ -71,7 +71,12 @@ async fn b09_graphql_reads_only_where_a_person_said_and_only_a_parsed_query() {
     assert!(!bench.send(&run(&bench, Grant::Preview), post(query)).await.unwrap().intercepted);
     assert!(bench.send(&run(&bench, Grant::Preview), post(mutation)).await.unwrap().intercepted);
     bench.refused(&run(&bench, Grant::Ask), post(mutation), "awaiting_approval").await;
-    bench.refused(&run(&bench, Grant::Ask), post(&format!("[{query}]")), "awaiting_approval").await;
+    // Nor one that a list could hide behind: read by position, or as a batch.
+    for list in [format!("[{query}]"), format!(r#" ["{{ a }}",{mutation}]"#), r#"["{ a }"]"#.into()]
+    {
+        bench.refused(&run(&bench, Grant::Ask), post(&list), "awaiting_approval").await;
+        assert!(bench.send(&run(&bench, Grant::Preview), post(&list)).await.unwrap().intercepted);
+    }
     // A read-only version's GET there is held: it may carry a mutation.
     let reader = bench.open(READS, anywhere(&["GET"]), Grant::ReadOnly);
     let get = request("GET", "/graphql?query=mutation%7Bpay%7D");
