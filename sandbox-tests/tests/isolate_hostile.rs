@@ -62,6 +62,12 @@ fn post(stream: u32) -> String {
     fetch(REQUEST, stream, &head("POST", "/x", true))
 }
 
+/// The same frames in one write: the last is there before the vendor can answer
+/// the first, after which it would only be late.
+fn at_once(steps: String) -> String {
+    steps.replace("\nfetch ", "")
+}
+
 fn short() -> RunLimits {
     RunLimits { wall: Duration::from_millis(600), ..RunLimits::default() }
 }
@@ -164,13 +170,15 @@ async fn s45_forged_frames_of_the_fetch_socket_end_the_run() {
         ("nine at once", (1..=9).map(post).collect()),
         ("a chunk for no stream", chunk(7, 1)),
         ("a chunk for another stream", post(2) + &chunk(3, 1)),
-        ("a chunk of a request without a body", get(1) + &chunk(1, 1)),
+        ("a chunk of a request without a body", at_once(get(1) + &chunk(1, 1))),
         // A read: a write would be refused at its end, before the chunk is seen.
         (
             "a chunk after the end",
-            fetch(REQUEST, 1, &head("GET", "/x", true))
-                + &fetch(REQUEST_END, 1, b"")
-                + &chunk(1, 1),
+            at_once(
+                fetch(REQUEST, 1, &head("GET", "/x", true))
+                    + &fetch(REQUEST_END, 1, b"")
+                    + &chunk(1, 1),
+            ),
         ),
         ("an empty chunk", post(1) + &fetch(REQUEST_CHUNK, 1, b"")),
         ("a chunk too large", post(1) + &chunk(1, 65_537)),
