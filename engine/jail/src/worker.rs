@@ -70,6 +70,10 @@ impl Worker {
                 JailError::Deadline { what: "a worker's boot", seconds: READY_DEADLINE.as_secs() }
             })??;
         match frame {
+            // Its last word is the reason, whether or not its end was seen first.
+            Some(frame) if frame.kind == frames::FAILED => {
+                Err(JailError::Boot(String::from_utf8_lossy(&frame.payload).into_owned()))
+            }
             // It may have said so long ago and died in the pool.
             Some(_) if self.has_ended() => {
                 let exit = self.leash.ended().await;
@@ -79,9 +83,6 @@ impl Worker {
                 let used = u64::try_from(self.leash.process.cpu().as_nanos()).unwrap_or(0);
                 self.leash.shared.base_ns.store(used, Ordering::Relaxed);
                 Ok(self)
-            }
-            Some(frame) if frame.kind == frames::FAILED => {
-                Err(JailError::Boot(String::from_utf8_lossy(&frame.payload).into_owned()))
             }
             Some(frame) => Err(frames::FrameError::Kind(frame.kind).into()),
             None => {
