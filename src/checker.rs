@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use crate::typescript::TypeScript;
-use cambium_engine::{CheckReport, Checker, check_bytes};
+use cambium_engine::{CheckReport, Checker, check_bytes, check_input};
 use cambium_jail::{
     Jail, JailConfig, JailError, LayerReport, OneshotError, OneshotFn, OneshotLimits,
 };
@@ -43,7 +43,7 @@ impl JailedChecker {
         let config = JailConfig { zygote, allow_weak, pool: 0, ..JailConfig::default() };
         let jail = Jail::start(config).map_err(|error| refused(&error))?;
         let checker = Self { jail, typescript, said: AtomicBool::new(false) };
-        match checker.report(PROBE).await {
+        match checker.report(PROBE, &[]).await {
             Ok(_) => Ok(checker),
             Err(OneshotError::Jail(error)) => Err(refused(&error)),
             Err(error) => Err(Failure::new(
@@ -69,17 +69,25 @@ impl JailedChecker {
         self.jail.shutdown().await;
     }
 
-    async fn report(&self, source: &str) -> Result<bytes::Bytes, OneshotError> {
+    async fn report(
+        &self,
+        source: &str,
+        packages: &[String],
+    ) -> Result<bytes::Bytes, OneshotError> {
         let limits =
             OneshotLimits { wall: WALL, output_bytes: REPORT_BYTES, ..OneshotLimits::default() };
-        self.jail.oneshot(CHECK, source.as_bytes(), limits).await
+        self.jail.oneshot(CHECK, &check_input(source, packages), limits).await
     }
 }
 
 impl Checker for JailedChecker {
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>> {
         Box::pin(async move {
-            let report = match self.report(source).await {
+            let report = match self.report(source, packages).await {
                 Ok(report) => report,
                 Err(error @ (OneshotError::Ended(_) | OneshotError::Timeout(_))) => {
                     // The process is there to be ended by what it reads.

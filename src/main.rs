@@ -16,6 +16,7 @@ mod failure;
 mod keeper;
 mod listener;
 mod paste;
+mod sdk;
 mod typescript;
 
 use std::process::ExitCode;

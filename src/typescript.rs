@@ -51,7 +51,11 @@ impl TypeScript {
         report: &mut CheckReport,
     ) -> Result<(), String> {
         let _turn = self.turns.acquire().await.map_err(|error| error.to_string())?;
-        let input = input_types(report.input_schema.as_ref());
+        let mut input = input_types(report.input_schema.as_ref());
+        // Their own declarations are not here: whatever they export may be used.
+        for package in &report.imports {
+            input.push_str(&format!("declare module {package:?};\n"));
+        }
         let end = jail.program(&self.program(source, &input), b"").await;
         let end = end.map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&end.stdout);

@@ -3,7 +3,8 @@
 
 use cambium_engine::{
     CallRequest, Caller, CheckReport, Checker, Engine, Envelope, Live, NewAgent, NewConnection,
-    Parts, PersonCredential, PublishRequest, Publisher, Settings, Status, ToolName, check_module,
+    Parts, PersonCredential, PublishRequest, Publisher, Settings, Status, ToolName,
+    check_importing,
 };
 use cambium_isolate::{IsolateConfig, IsolateSandbox};
 use cambium_mcp::{HttpConfig, http_service};
@@ -45,8 +46,12 @@ export default async function (ctx: Context, input: Input) {
 struct InProcess;
 
 impl Checker for InProcess {
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
-        Box::pin(async move { Ok(check_module(source)) })
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(async move { Ok(check_importing(source, packages)) })
     }
 }
 

@@ -84,7 +84,9 @@ impl From<EngineError> for Problem {
             | EngineError::AgentNotFound(_)
             | EngineError::AskNotFound(_)
             | EngineError::RunNotFound(_) => StatusCode::NOT_FOUND,
-            EngineError::AskSettled { .. } | EngineError::Taken(_) => StatusCode::CONFLICT,
+            EngineError::AskSettled { .. }
+            | EngineError::Taken(_)
+            | EngineError::SdkNotListed { .. } => StatusCode::CONFLICT,
             EngineError::PersonRequired
             | EngineError::Unauthenticated
             | EngineError::AgentPaused(_)

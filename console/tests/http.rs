@@ -9,7 +9,7 @@ use cambium_console::{Settings, router};
 use cambium_engine::port::{AskReason, AskRow, AskState, AskStore, PersonStore};
 use cambium_engine::{
     CheckReport, Checker, Engine, Job, NewAgent, NewConnection, Parts, PersonCredential,
-    PublishRequest, Publisher, RunReport, Sandbox, ToolName, check_module,
+    PublishRequest, Publisher, RunReport, Sandbox, ToolName, check_importing,
 };
 use cambium_proxy::{
     AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
@@ -33,8 +33,12 @@ impl Sandbox for NoSandbox {
 
 struct Here;
 impl Checker for Here {
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
-        Box::pin(async move { Ok(check_module(source)) })
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(async move { Ok(check_importing(source, packages)) })
     }
 }
 

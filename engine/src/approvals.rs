@@ -299,11 +299,13 @@ impl Engine {
                 "from now on cannot be given: this tool asks every time; allow it once instead",
             ));
         }
-        if request.answer == Answer::Standing && !can_stand(&self.sites_of(&row).await?) {
+        let any = self.connection(row.connection.as_str()).await?.overrides.standing_any;
+        if request.answer == Answer::Standing && !can_stand(&self.sites_of(&row).await?, any) {
             return Err(argument(
                 "answer",
                 "from now on cannot be given: the tool's code does not say which methods and \
-                 paths it calls; allow it once instead",
+                 paths it calls; allow it once instead, or let it cover any with \
+                 `cambium connections set SLUG --standing-any on`",
             ));
         }
         let allows = matches!(request.answer, Answer::Standing | Answer::Once);
@@ -410,10 +412,12 @@ impl Engine {
                 .map(|loaded| loaded.version.description.clone())
                 .unwrap_or_default(),
             reason: said(row.reason).to_owned(),
+            can_stand: can_stand(&call_sites, connection.overrides.standing_any)
+                && row.body.len() <= SHOWN_BYTES
+                && !every_time,
             connection_slug: connection.slug,
             body_bytes: row.body.len(),
             waiting_run: self.approvals.waiting.shown(&row.id, &row.run, row.digest),
-            can_stand: can_stand(&call_sites) && row.body.len() <= SHOWN_BYTES && !every_time,
             call_sites,
             digest: row.digest.to_string(),
             body: String::from_utf8(row.body).ok(),

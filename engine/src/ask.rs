@@ -36,11 +36,12 @@ pub(crate) fn transition(from: AskState, event: AskEvent) -> Option<AskState> {
     }
 }
 
-/// Whether *from now on* can be given: each site it would cover is known.
-pub(crate) fn can_stand(sites: &[CallSite]) -> bool {
+/// Whether *from now on* can be given: each site it would cover is known, or
+/// the person let it cover any on this connection.
+pub(crate) fn can_stand(sites: &[CallSite], any: bool) -> bool {
     !sites.is_empty()
         && sites.iter().all(|site| {
-            matches!(site.method, MethodPattern::Exactly(_))
+            any || matches!(site.method, MethodPattern::Exactly(_))
                 && matches!(site.path, PathPattern::Template(_))
         })
 }
@@ -106,13 +107,15 @@ mod tests {
     }
 
     #[test]
-    fn an_any_site_cannot_stand() {
+    fn an_any_site_cannot_stand_unless_the_connection_says_so() {
         let site = |method, path| CallSite { method, host: None, path };
         let post = || MethodPattern::Exactly("POST".into());
         let orders = || PathPattern::Template("/orders".into());
-        assert!(can_stand(&[site(post(), orders())]));
-        assert!(!can_stand(&[site(post(), orders()), site(post(), PathPattern::Any)]));
-        assert!(!can_stand(&[site(MethodPattern::Any, orders())]));
-        assert!(!can_stand(&[]));
+        let any = || site(post(), PathPattern::Any);
+        assert!(can_stand(&[site(post(), orders())], false));
+        assert!(!can_stand(&[site(post(), orders()), any()], false));
+        assert!(!can_stand(&[site(MethodPattern::Any, orders())], false));
+        assert!(can_stand(&[site(post(), orders()), any()], true));
+        assert!(!can_stand(&[], true));
     }
 }

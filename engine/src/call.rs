@@ -186,14 +186,14 @@ impl Engine {
         let row = self.begin(caller, &loaded, request.dry_run, pace.detached, call_key).await?;
         *run = Some(row.id.clone());
         let admitted = self.admit(caller, &loaded, request.dry_run).await;
-        let (connection, grant) = match admitted {
+        let Admitted { connection, grant, modules } = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.end_unrun(&row.id, &error).await;
                 return Err(error);
             }
         };
-        let job = job(&row, &loaded, &connection, input, &pace);
+        let job = job(&row, &loaded, &connection, modules, input, &pace);
         let budget = if pace.detached { DETACHED_WAIT } else { self.parts.settings.wait_budget };
         let desk = RunDesk::new(
             self.approvals.clone(),
@@ -297,7 +297,7 @@ impl Engine {
         caller: &Caller,
         loaded: &Loaded,
         dry_run: bool,
-    ) -> Result<(Connection, Grant), EngineError> {
+    ) -> Result<Admitted, EngineError> {
         let version = &loaded.version;
         let connection = self.connection(version.connection.as_str()).await?;
         self.usable(&connection, Some(&caller.agent.id)).await?;
@@ -313,7 +313,8 @@ impl Engine {
             each,
         };
         let grant = self.parts.proxy.admit(question).await?;
-        Ok((connection, grant))
+        let modules = self.modules(version, &connection).await?;
+        Ok(Admitted { connection, grant, modules })
     }
 
     /// Ends a run that never started executing: not a use.
@@ -330,7 +331,7 @@ impl Engine {
 }
 
 /// Outcomes of runs that let nothing go: the same call may run again.
-const NOT_SENT: [&str; 8] = [
+const NOT_SENT: [&str; 9] = [
     "awaiting_approval",
     "busy",
     "connection_not_in_scope",
@@ -338,6 +339,7 @@ const NOT_SENT: [&str; 8] = [
     "credential_missing",
     "rate_limited",
     "sandbox_unavailable",
+    "sdk_not_listed",
     "tool_denied",
 ];
 
@@ -363,6 +365,13 @@ fn call_key(request: &CallRequest, call_id: &str) -> String {
         call_id.as_bytes(),
     ]);
     ContentHash(key).to_string()
+}
+
+/// A call that may run, and what it runs with.
+struct Admitted {
+    connection: Connection,
+    grant: Grant,
+    modules: Vec<(String, Arc<str>)>,
 }
 
 /// How long a call may take and whether it is waited for.
@@ -395,6 +404,7 @@ fn job(
     row: &RunRow,
     loaded: &Loaded,
     connection: &Connection,
+    modules: Vec<(String, Arc<str>)>,
     input: Arc<str>,
     pace: &Pace,
 ) -> Job {
@@ -408,6 +418,7 @@ fn job(
         version: loaded.version.hash,
         tool: loaded.version.tool.to_string(),
         javascript: loaded.javascript.clone(),
+        modules,
         input,
         connection_slug: connection.slug.clone(),
         vendor: connection.vendor.clone(),

@@ -13,6 +13,7 @@ use crate::owed::Owed;
 use crate::person::Attempts;
 use crate::port::{PersonRow, Store};
 use crate::rule::SWEEP_EVERY;
+use crate::sdk::Bundles;
 use crate::sign_in::SignIns;
 use crate::toolbox::Toolbox;
 use crate::{Checker, EngineError, Event, Sandbox};
@@ -65,6 +66,7 @@ pub struct Engine {
     pub(crate) person: PersonId,
     pub(crate) toolbox: Toolbox,
     pub(crate) validators: Validators,
+    pub(crate) bundles: Bundles,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) jobs: Jobs,
@@ -109,6 +111,7 @@ impl Engine {
             person,
             toolbox,
             validators: Validators::default(),
+            bundles: Bundles::default(),
             approvals,
             flights: Arc::default(),
             jobs: Jobs::default(),

@@ -99,6 +99,14 @@ pub enum EngineError {
     /// Too many runs at once.
     #[error("too many runs at once")]
     Busy,
+    /// The connection no longer lists a package as the version was built with it.
+    #[error("`{tool}` imports {sdk}, which its connection no longer lists")]
+    SdkNotListed {
+        /// Wire name.
+        tool: String,
+        /// `name@version`.
+        sdk: String,
+    },
     /// The store could not answer.
     #[error("{0}")]
     Store(#[from] StoreFault),
@@ -141,6 +149,7 @@ impl EngineError {
             Self::Refused(refusal) => refusal.code(),
             Self::RunFailed { code, .. } => code,
             Self::Busy => "busy",
+            Self::SdkNotListed { .. } => "sdk_not_listed",
             Self::Store(_) => "store_unavailable",
             Self::SandboxUnavailable(_) => "sandbox_unavailable",
         }
@@ -181,6 +190,9 @@ impl EngineError {
                 _ => "read the tool's source and publish a corrected version".into(),
             },
             Self::Busy => "wait for a run to end, then call again".into(),
+            Self::SdkNotListed { .. } => "publish the tool again with what the connection lists \
+                now, or ask the person to list that version again"
+                .into(),
             Self::Store(_) | Self::SandboxUnavailable(_) => {
                 "call again later; if it stays, run `cambium doctor`".into()
             }
@@ -206,6 +218,7 @@ impl EngineError {
             | Self::ArgumentInvalid { .. }
             | Self::CheckFailed(_)
             | Self::DryRunFailed(_)
+            | Self::SdkNotListed { .. }
             | Self::Unauthenticated
             | Self::PersonRequired
             | Self::Taken(_)

@@ -258,6 +258,7 @@ fn job(row: &RunRow, connection: &Connection) -> Job {
         version: content(),
         tool: row.tool.to_string(),
         javascript: "".into(),
+        modules: Vec::new(),
         input: "{}".into(),
         connection_slug: connection.slug.clone(),
         vendor: connection.vendor.clone(),

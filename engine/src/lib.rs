@@ -38,6 +38,7 @@ mod review;
 mod rule;
 mod run;
 mod running;
+mod sdk;
 mod sign_in;
 mod switches;
 mod tool;
@@ -47,7 +48,10 @@ mod waiting;
 mod working_set;
 
 pub use cambium_proxy::{AskId as AskName, Connection};
-pub use check::{CheckReport, Checker, Diagnostic, Severity, check_bytes, check_module};
+pub use check::{
+    CheckReport, Checker, Diagnostic, Severity, check_bytes, check_importing, check_input,
+    check_module,
+};
 pub use command::{
     AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest, FindHit,
     FindReply, HistoryEntry, Leaving, Live, NewAgent, NewConnection, PublishRequest, Published,
@@ -65,6 +69,7 @@ pub use restored::{Ended, begin_epoch};
 pub use review::{Asked, Flip, Replay};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};
 pub use run::{Evidence, Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
+pub use sdk::{NewSdk, SDK_BYTES};
 pub use sign_in::SignInAnswer;
 pub use switches::InBand;
 pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};

@@ -25,8 +25,16 @@ const CHECK_DEADLINE: Duration = Duration::from_secs(30);
 const PUBLISH_TRIES: usize = 4;
 
 impl Engine {
-    /// Checks a module without publishing it.
-    pub async fn check_tool(&self, source: &str) -> Result<CheckReport, EngineError> {
+    /// Checks a module without publishing it, as one of a connection's when one
+    /// is named.
+    pub async fn check_tool(
+        &self,
+        source: &str,
+        connection: Option<&Connection>,
+    ) -> Result<CheckReport, EngineError> {
+        let sdks = connection.map(|connection| connection.overrides.sdks.as_slice());
+        let packages: Vec<String> =
+            sdks.unwrap_or_default().iter().map(|sdk| sdk.name.clone()).collect();
         if source.len() > SOURCE_BYTES {
             return Err(EngineError::ArgumentInvalid {
                 name: "source".into(),
@@ -36,7 +44,8 @@ impl Engine {
                 ),
             });
         }
-        let checked = tokio::time::timeout(CHECK_DEADLINE, self.parts.checker.check(source)).await;
+        let checked =
+            tokio::time::timeout(CHECK_DEADLINE, self.parts.checker.check(source, &packages)).await;
         let mut report = match checked {
             Ok(Ok(report)) => report,
             Ok(Err(reason)) => return Err(EngineError::SandboxUnavailable(reason)),
@@ -152,12 +161,15 @@ impl Engine {
                 rule: "the vendor `execute` is reserved",
             });
         }
-        let report = self.check_tool(&request.source).await?;
+        // What may be imported is the connection's to say; a module at fault is
+        // told of first.
+        let bound =
+            self.bound(&request.tool, request.connection.as_deref(), published_by.as_ref()).await;
+        let report = self.check_tool(&request.source, bound.as_ref().ok()).await?;
         if !report.ok {
             return Err(EngineError::CheckFailed(report.diagnostics));
         }
-        let connection =
-            self.bound(&request.tool, request.connection.as_deref(), published_by.as_ref()).await?;
+        let connection = bound?;
         let draft = self.draft(request, report, &connection, published_by)?;
         Ok((draft, connection))
     }
@@ -254,6 +266,11 @@ impl Engine {
             let said = format!("`{host}` is no host label of `{}`", connection.slug);
             return Err(EngineError::CheckFailed(vec![finding("host_not_in_connection", &said)]));
         }
+        let mut sdks = Vec::with_capacity(report.imports.len());
+        for name in &report.imports {
+            let listed = connection.overrides.sdks.iter().find(|sdk| sdk.name == *name);
+            sdks.push(listed.cloned().ok_or_else(|| missing("an imported package"))?);
+        }
         let mut version = Version {
             person: self.person.clone(),
             tool: request.tool.clone(),
@@ -267,6 +284,8 @@ impl Engine {
             example_input: report.example_input,
             source: request.source.clone(),
             javascript: report.javascript.ok_or_else(|| missing("javascript"))?,
+            sdks,
+            component: None,
             hints: report.hints,
             sites: report.sites,
             connection: connection.id.clone(),

@@ -50,6 +50,9 @@ pub struct Job {
     pub tool: String,
     /// The emitted JavaScript.
     pub javascript: Arc<str>,
+    /// What it may import, by name: a module without imports of its own whose
+    /// default export is the package.
+    pub modules: Vec<(String, Arc<str>)>,
     /// The input as JSON text.
     pub input: Arc<str>,
     /// `ctx.connection`.

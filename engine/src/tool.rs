@@ -2,7 +2,7 @@
 //! shows it.
 
 use crate::ToolName;
-use cambium_proxy::{AgentId, CallSite, ConnectionId, ContentHash, Hints, PersonId};
+use cambium_proxy::{AgentId, CallSite, ConnectionId, ContentHash, Hints, PersonId, Sdk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,6 +44,10 @@ pub struct Version {
     pub source: String,
     /// What runs.
     pub javascript: String,
+    /// The packages it imports, as its connection listed them then.
+    pub sdks: Vec<Sdk>,
+    /// Of a component: the SHA-256 of its file, which the store keeps.
+    pub component: Option<ContentHash>,
     /// Derived by the check.
     pub hints: Hints,
     /// Derived by the check.

@@ -253,12 +253,29 @@ impl Engine {
 /// The hash of a version's content.
 pub(crate) fn content_hash(version: &Version) -> ContentHash {
     let output = version.output_schema.as_ref().map(canonical).unwrap_or_default();
-    ContentHash(digest(&[
+    let input = canonical(&version.input_schema);
+    let bundled = bundled(version);
+    let mut fields = vec![
         version.source.as_bytes(),
-        canonical(&version.input_schema).as_bytes(),
+        input.as_bytes(),
         output.as_bytes(),
         version.javascript.as_bytes(),
-    ]))
+    ];
+    fields.extend(bundled.iter().map(Vec::as_slice));
+    ContentHash(digest(&fields))
+}
+
+/// Every file that goes with a version, by its digest; none for a version of
+/// one module, so that its hash is what it was before there were any.
+fn bundled(version: &Version) -> Vec<Vec<u8>> {
+    let mut fields = Vec::new();
+    for sdk in &version.sdks {
+        fields.push(format!("sdk {} {} {}", sdk.label(), sdk.integrity, sdk.digest).into_bytes());
+    }
+    if let Some(component) = version.component {
+        fields.push(format!("component {component}").into_bytes());
+    }
+    fields
 }
 
 /// What is derived from a version once.
@@ -334,7 +351,9 @@ fn version_fields(version: &Version) -> Vec<Vec<u8>> {
         optional(published_by),
         version.published_ms.to_string(),
     ];
-    fields.map(String::into_bytes).to_vec()
+    let mut fields = fields.map(String::into_bytes).to_vec();
+    fields.extend(bundled(version));
+    fields
 }
 
 fn pointer_fields(pointer: &Pointer) -> Vec<Vec<u8>> {

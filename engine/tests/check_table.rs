@@ -846,18 +846,3 @@ fn b044_no_vendor_call_is_refused_and_several_or_a_loop_are_advice() {
         assert_eq!(report.ok, ok, "{body}: {}", codes(&report));
     }
 }
-
-/// The global `fetch`, what an SDK would use, is a write whatever it is given;
-/// an SDK's client made without the proxy's origin has nothing to reach.
-#[test]
-fn b049_an_sdk_call_is_a_write_and_an_import_is_refused() {
-    let bound = check_module(&module("return await fetch(ctx.proxyBase + '/a')"));
-    assert_eq!(hints(&bound), "write", "{}", codes(&bound));
-    let imported = check_module(&format!(
-        "import Stripe from \"stripe\";\n{HEAD}export default async function (ctx, input) {{\n\
-         return new Stripe('sk').customers.list();\n}}"
-    ));
-    assert!(!imported.ok, "{}", codes(&imported));
-    let unbound = check_module(&module("return await fetch('https://api.stripe.example/v1')"));
-    assert!(!unbound.ok || hints(&unbound) == "write", "{}", codes(&unbound));
-}

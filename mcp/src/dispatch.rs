@@ -126,10 +126,12 @@ async fn meta(
         MetaTool::CheckTool => {
             let source = source(&mut arguments)?;
             arguments.optional_text("vendor")?;
-            if let Some(connection) = arguments.optional_text("connectionId")? {
-                engine.connection(&connection).await?;
-            }
-            Ok(Reply::value(&Checked::from(engine.check_tool(&source).await?)))
+            let connection = match arguments.optional_text("connectionId")? {
+                Some(named) => Some(engine.connection(&named).await?),
+                None => None,
+            };
+            let report = engine.check_tool(&source, connection.as_ref()).await?;
+            Ok(Reply::value(&Checked::from(report)))
         }
         MetaTool::PublishTool => publish_tool(engine, caller, arguments, live).await,
         MetaTool::ReadFile => read_file(engine, caller, arguments).await,

@@ -83,6 +83,10 @@ fn all() -> Vec<EngineError> {
         EngineError::Taken("acme".into()),
         EngineError::OutOfRange { name: "cap", value: "501".into(), rule: "1 to 500" },
         EngineError::Busy,
+        EngineError::SdkNotListed {
+            tool: "acme__list-orders".into(),
+            sdk: "acme-sdk@1.2.3".into(),
+        },
         EngineError::Store(StoreFault::Unavailable("the disk is full".into())),
         EngineError::SandboxUnavailable("no worker could be made".into()),
     ];
@@ -121,6 +125,7 @@ fn listed_above(error: &EngineError) {
         | EngineError::Refused(_)
         | EngineError::RunFailed { .. }
         | EngineError::Busy
+        | EngineError::SdkNotListed { .. }
         | EngineError::Store(_)
         | EngineError::SandboxUnavailable(_) => {}
     }

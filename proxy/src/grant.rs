@@ -52,7 +52,7 @@ impl Permit {
     /// Whether it lets one request through.
     pub(crate) fn lets(&self, site: SiteMatch, digest: ContentHash) -> bool {
         match self.covers {
-            Covers::RecordedSites => site == SiteMatch::Recorded,
+            Covers::RecordedSites => matches!(site, SiteMatch::Recorded | SiteMatch::Opened),
             Covers::Digest(shown) => shown == digest && site != SiteMatch::Outside,
         }
     }

@@ -46,6 +46,7 @@ mod overrides;
 mod port;
 mod refusal;
 mod scheme;
+mod sdk;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
 pub use audit::{
@@ -72,6 +73,7 @@ pub use scheme::{
     AwsScheme, ClientAuth, ClientScheme, CodeScheme, Endpoint, EntryFault, HmacAlgorithm,
     HmacScheme, JwtAlgorithm, JwtScheme, KeyEncoding, Scheme, SignatureEncoding,
 };
+pub use sdk::{Sdk, is_exact_version, is_package_name};
 pub use secret::Secret;
 pub use session::{Exchange, Session, SessionReport, SessionSpec};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};

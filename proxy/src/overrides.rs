@@ -5,6 +5,7 @@
 //! `headers.rs` and `session/` act on them.
 
 use crate::Effect;
+use crate::sdk::{SDKS, Sdk};
 use serde::{Deserialize, Serialize};
 
 /// Entries of one list: more than any vendor was seen to need, few enough to read.
@@ -81,6 +82,13 @@ pub struct Overrides {
     /// Requests that do more than their method says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub raise: Vec<Raise>,
+    /// Packages its tools may import. What they send counts as a write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sdks: Vec<Sdk>,
+    /// *From now on* can be given to a version whose methods or paths the check
+    /// cannot read, SDKs included: it then covers whatever that version calls.
+    #[serde(skip_serializing_if = "is_off")]
+    pub standing_any: bool,
 }
 
 /// Requests that count as a write or a destroy whatever their method.
@@ -132,7 +140,8 @@ impl Overrides {
         if self.raise.len() > LIST {
             return Err(too_many("raise"));
         }
-        self.raise.iter().try_for_each(Raise::check)
+        self.raise.iter().try_for_each(Raise::check)?;
+        check_sdks(&self.sdks)
     }
 
     /// Whether these are at least as strict as `before` in every point: what may
@@ -150,6 +159,8 @@ impl Overrides {
             && (before.range || !self.range)
             && lower(self.rate, before.rate)
             && lower(self.concurrent, before.concurrent)
+            && self.sdks.iter().all(|sdk| before.sdks.contains(sdk))
+            && (before.standing_any || !self.standing_any)
             && (self.graphql.is_none() || self.graphql == before.graphql)
             && before.raise.iter().all(|then| {
                 self.raise.iter().any(|now| {
@@ -192,6 +203,12 @@ impl Overrides {
         }
         for Raise { method, path, to } in &self.raise {
             lines.push(format!("{method} {path} counts as a {}", word(*to)));
+        }
+        for sdk in &self.sdks {
+            lines.push(format!("tools may import {} (bundle {})", sdk.label(), sdk.digest));
+        }
+        if self.standing_any {
+            lines.push("from now on may cover any method and path of a tool".into());
         }
         lines
     }
@@ -241,6 +258,21 @@ fn check_header(name: &str) -> Result<(), OverrideFault> {
         let right = "a header a tool may have: it frames the message, names its host or hop, \
                      carries a credential or changes what the request means";
         return Err(fault("headers", name, right));
+    }
+    Ok(())
+}
+
+fn check_sdks(sdks: &[Sdk]) -> Result<(), OverrideFault> {
+    if sdks.len() > SDKS {
+        return Err(OverrideFault { name: "sdks", reason: format!("there are more than {SDKS}") });
+    }
+    for (at, sdk) in sdks.iter().enumerate() {
+        if let Some(right) = sdk.fault() {
+            return Err(fault("sdks", &sdk.label(), right));
+        }
+        if sdks[..at].iter().any(|other| other.name == sdk.name) {
+            return Err(fault("sdks", &sdk.label(), "there once: a name is one version"));
+        }
     }
     Ok(())
 }

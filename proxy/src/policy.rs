@@ -41,6 +41,8 @@ pub(crate) enum SiteMatch {
     Recorded,
     /// Only a site with "any method" or "any path" admits it.
     Open,
+    /// The same, and a person let *from now on* cover such sites here.
+    Opened,
     /// None admits it.
     Outside,
 }
@@ -105,6 +107,9 @@ pub(crate) fn decide(facts: &Facts) -> (Decision, &'static str) {
         (GrantKind::Ask | GrantKind::Write, Effect::Write | Effect::Destroy) => match site {
             SiteMatch::Recorded => {
                 (Decision::NeedsPermit { standing_counts: true }, "recorded_site_needs_permit")
+            }
+            SiteMatch::Opened => {
+                (Decision::NeedsPermit { standing_counts: true }, "opened_site_needs_permit")
             }
             SiteMatch::Open | SiteMatch::Outside => {
                 (Decision::NeedsPermit { standing_counts: false }, "open_site_needs_permit")

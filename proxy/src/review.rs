@@ -142,6 +142,9 @@ fn steps(
             match site {
                 SiteMatch::Recorded => "a recorded call site names its method and path",
                 SiteMatch::Open => "only a site with any method or any path admits it",
+                SiteMatch::Opened => {
+                    "only a site with any method or any path admits it, which from now on may cover"
+                }
                 SiteMatch::Outside => "no recorded call site admits it",
             }
         ));

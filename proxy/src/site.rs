@@ -91,7 +91,8 @@ pub(crate) fn match_sites(
         if !method_open && !path_open {
             return SiteMatch::Recorded;
         }
-        best = SiteMatch::Open;
+        let opened = connection.overrides.standing_any;
+        best = if opened { SiteMatch::Opened } else { SiteMatch::Open };
     }
     best
 }

@@ -76,6 +76,18 @@ impl Rig {
         limits: RunLimits,
         session: Arc<Session>,
     ) -> RunReport {
+        self.run_importing(javascript, &[], input, limits, session).await
+    }
+
+    /// Runs a source that may import these modules.
+    pub async fn run_importing(
+        &self,
+        javascript: &str,
+        modules: &[(&str, &str)],
+        input: &str,
+        limits: RunLimits,
+        session: Arc<Session>,
+    ) -> RunReport {
         let host = &self.bench.connection.hosts[0];
         let job = Job {
             run: RunId::new("run"),
@@ -83,6 +95,7 @@ impl Rig {
             version: ContentHash([1; 32]),
             tool: "acme__tool".into(),
             javascript: javascript.into(),
+            modules: modules.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
             input: input.into(),
             connection_slug: "acme".into(),
             vendor: "acme".into(),

@@ -169,6 +169,23 @@ async fn limits_end_a_program_and_all_its_children() {
 }
 
 #[tokio::test]
+async fn what_lies_where_the_tree_is_usually_made_is_shown_too() {
+    let folder = std::env::temp_dir().join(format!("cambium-shown-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("text"), "shown").unwrap();
+    let mut program = shell("cat /shown/text; ls /; echo x > /shown/text");
+    program.shown.push(Shown { from: folder.clone(), at: "/shown".into() });
+    let jail = jail();
+    let end = jail.program(&program, b"").await;
+    jail.shutdown().await;
+    let kept = std::fs::read_to_string(folder.join("text"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = String::from_utf8(end.unwrap().stdout).unwrap();
+    assert_eq!(text.replace('\n', " "), "shownbin dev given lib lib64 shown usr work ");
+    assert_eq!(kept.unwrap(), "shown");
+}
+
+#[tokio::test]
 async fn what_cannot_be_shown_or_run_is_named() {
     let jail = jail();
     let mut missing = shell("true");

@@ -20,6 +20,9 @@ const MODULE_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Args {
     /// The module; `-` reads stdin
     file: PathBuf,
+    /// A package its connection lists (may be repeated)
+    #[arg(long, value_name = "PACKAGE")]
+    sdk: Vec<String>,
 }
 
 impl Args {
@@ -31,7 +34,7 @@ impl Args {
         // Checking only reads text: a machine with a missing layer may do it.
         let checker = JailedChecker::start(false, true, typescript).await?;
         let types = checker.checks_types();
-        let checked = checker.check(&source).await;
+        let checked = checker.check(&source, &self.sdk).await;
         checker.shutdown().await;
         let report = checked.map_err(|reason| {
             Failure::new("sandbox_unavailable", reason, "run `cambium doctor`")

@@ -27,6 +27,9 @@ pub(crate) enum Args {
     },
     /// Change the policy of one; what was allowed *from now on* is asked again
     Set(Box<Set>),
+    /// Packages its tools may import
+    #[command(subcommand)]
+    Sdk(super::sdk::Args),
     /// Take one back: its tools leave every working set
     Revoke {
         /// Id or slug
@@ -155,6 +158,7 @@ impl Args {
                 }
                 Ok(Said::new(text, made))
             }
+            Self::Sdk(sdk) => sdk.run(context).await,
             Self::Show { connection } => {
                 let shown = context.ask(&Request::ConnectionShow { connection }).await?;
                 Ok(Said::new(page(&shown)?, shown))

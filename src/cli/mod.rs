@@ -21,6 +21,7 @@ mod print;
 mod publish;
 mod run;
 mod runs;
+mod sdk;
 mod serve;
 mod setup;
 mod start;

@@ -33,6 +33,9 @@ pub(crate) struct Policy {
     /// Requests that count as more than their method says: `GET /send/{}=write`, `* /$batch/*=destroy`, `GET *=write` (may be repeated; `none` for none)
     #[arg(long, value_name = "METHOD PATH=write|destroy")]
     raise: Vec<String>,
+    /// Whether *from now on* can cover any method and path, for tools whose calls cannot be read
+    #[arg(long, value_name = "on|off", value_parser = switch)]
+    standing_any: Option<bool>,
 }
 
 fn switch(text: &str) -> Result<bool, String> {
@@ -53,6 +56,7 @@ impl Policy {
         list(&mut now.raise, self.raise, |text| raise(&text))?;
         now.encoded_slash = self.encoded_slash.unwrap_or(now.encoded_slash);
         now.range = self.range.unwrap_or(now.range);
+        now.standing_any = self.standing_any.unwrap_or(now.standing_any);
         if let Some(rate) = self.rate {
             now.rate = (rate != 0).then_some(rate);
         }

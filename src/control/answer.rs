@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use cambium_engine::port::RunRow;
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, InBand, Live,
-    NewAgent, NewConnection, PersonCredential, PersonProof, PublishRequest, Publisher, Replay,
-    ToolName, Version,
+    NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof, PublishRequest, Publisher,
+    Replay, ToolName, Version,
 };
 use cambium_proxy::{AskId, AuditEvent, Overrides, Proxy, Secret, Vault};
 use cambium_store::Store;
@@ -124,6 +124,8 @@ impl Front {
             | Request::ConnectionAdd { .. }
             | Request::ConnectionShow { .. }
             | Request::ConnectionSet { .. }
+            | Request::SdkAdd { .. }
+            | Request::SdkRemove { .. }
             | Request::ConnectionRevoke { .. }) => self.connections(request).await,
             request @ (Request::AskList {}
             | Request::AskShow { .. }
@@ -262,6 +264,17 @@ impl Front {
                 let Change { exceptions, overrides } = change;
                 let change = ConnectionChange { exceptions, overrides };
                 value(engine.change_connection(&proof, &connection.id, change).await?)
+            }
+            Request::SdkAdd { who, connection, name, version, integrity, bundle } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                let new = NewSdk { name, version, integrity, bundle };
+                value(engine.add_sdk(&proof, &connection.id, new).await?)
+            }
+            Request::SdkRemove { who, connection, name } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                value(engine.remove_sdk(&proof, &connection.id, &name).await?)
             }
             Request::ConnectionRevoke { who, connection } => {
                 let proof = self.proof(who).await?;

@@ -22,8 +22,8 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// Longest request line: a module of 256 KiB and an input, escaped, with room.
-const REQUEST_BYTES: u64 = 4 * 1024 * 1024;
+/// Longest request line: a bundle of 2 MiB, escaped, with room.
+const REQUEST_BYTES: u64 = 8 * 1024 * 1024;
 /// Longest answer line the client takes: a result of 10 MiB, escaped, with room.
 const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -85,6 +85,17 @@ pub(crate) enum Request {
     ConnectionShow { connection: String },
     /// Changes the policy of one connection.
     ConnectionSet { who: Person, connection: String, change: Change },
+    /// Lets its tools import a package, bundled into one file.
+    SdkAdd {
+        who: Person,
+        connection: String,
+        name: String,
+        version: String,
+        integrity: String,
+        bundle: String,
+    },
+    /// Takes a package off the list.
+    SdkRemove { who: Person, connection: String, name: String },
     /// Takes a connection back.
     ConnectionRevoke { who: Person, connection: String },
     /// Open asks, then the newest settled ones.

@@ -12,7 +12,7 @@
 //! | `agents.rs` | agents, agent_tokens | `AgentStore` |
 //! | `connections.rs` | connections, connection_scopes | `ConnectionStore`, `ConnectionSource` |
 //! | `secrets.rs` | secrets | `SecretStore` |
-//! | `tools.rs` | versions, pointers | `ToolStore` |
+//! | `tools.rs` | versions, pointers, files | `ToolStore` |
 //! | `sets.rs` | members, history | `SetStore` |
 //! | `asks.rs` | asks | `AskStore` |
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |

@@ -25,6 +25,7 @@ async fn no_hot_read_scans_a_table() {
         tools::VERSION,
         tools::NEWEST,
         tools::HOLDERS,
+        tools::FILE,
         sets::SET,
         sets::SIZE,
         sets::HISTORY,

@@ -326,6 +326,7 @@ mod tests {
         ("ledger", "the seals themselves, chained and MACed"),
         ("secrets", "sealed to their connection; one taken away opens nothing"),
         ("versions", "each MACed; one taken away does not run"),
+        ("files", "each compared with the digest that a sealed or MACed row names"),
         ("members", "a list of names: promotes nothing to a right"),
         ("history", "shown, never relied upon"),
         ("runs", "a record; what was sent is in the audit"),

@@ -4,13 +4,13 @@
 use crate::database::{Commit, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
-use crate::row::{Read, to_json, to_word, whole};
+use crate::row::{Read, corrupt, to_json, to_word, whole};
 use crate::seal::RowName;
 use crate::seal::Table;
 use crate::{Store, sets};
 use cambium_engine::port::{Answering, Pointer, PublishRow, ToolStore, VersionRow};
 use cambium_engine::{MoveCause, ToolName, Version};
-use cambium_proxy::{AgentId, ConnectionId, PersonId, StoreFault};
+use cambium_proxy::{AgentId, ConnectionId, ContentHash, PersonId, StoreFault};
 use serde_json::Value;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -26,10 +26,11 @@ pub(crate) const POINTERS: &str =
     ORDER BY p.tool";
 pub(crate) const VERSION: &str = "SELECT person_id, tool, number, hash, kind, title, description,
         input_schema, output_schema, example_input, source, javascript, hints, sites,
-        connection_id, published_by, published_ms, mac
+        connection_id, published_by, published_ms, sdks, component, mac
     FROM versions WHERE person_id = $1 AND tool = $2 AND number = $3";
 pub(crate) const NEWEST: &str = "SELECT COALESCE(MAX(number), 0) AS number FROM versions
     WHERE person_id = $1 AND tool = $2";
+pub(crate) const FILE: &str = "SELECT bytes FROM files WHERE person_id = $1 AND digest = $2";
 pub(crate) const HOLDERS: &str = "SELECT agent_id FROM members
     WHERE tool = $2 AND person_id = $1 AND promoted = 1 ORDER BY agent_id";
 
@@ -117,6 +118,46 @@ impl ToolStore for Store {
         })
     }
 
+    fn put_file<'a>(
+        &'a self,
+        person: &'a PersonId,
+        digest: &'a ContentHash,
+        bytes: &'a [u8],
+        now_ms: i64,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            sqlx::query(
+                "INSERT INTO files (person_id, digest, bytes, kept_ms) SELECT $1, $2, $3, $4
+                WHERE NOT EXISTS (SELECT 1 FROM files WHERE person_id = $1 AND digest = $2)",
+            )
+            .bind(person.as_str())
+            .bind(digest.to_string())
+            .bind(bytes)
+            .bind(now_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            writing.commit().await
+        })
+    }
+
+    fn file<'a>(
+        &'a self,
+        person: &'a PersonId,
+        digest: &'a ContentHash,
+    ) -> Answering<'a, Option<Vec<u8>>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(FILE)
+                .bind(person.as_str())
+                .bind(digest.to_string())
+                .fetch_optional(&mut *on)
+                .await;
+            row.map_err(fault)?.map(|row| row.get_as("bytes")).transpose()
+        })
+    }
+
     fn holders<'a>(
         &'a self,
         person: &'a PersonId,
@@ -140,8 +181,9 @@ async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(
     sqlx::query(
         "INSERT INTO versions (person_id, tool, number, hash, kind, title, description,
             input_schema, output_schema, example_input, source, javascript, hints, sites,
-            connection_id, published_by, published_ms, mac)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+            connection_id, published_by, published_ms, sdks, component, mac)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+            $19, $20)",
     )
     .bind(version.person.as_str())
     .bind(version.tool.to_string())
@@ -160,6 +202,8 @@ async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(
     .bind(version.connection.as_str())
     .bind(version.published_by.as_ref().map(AgentId::as_str))
     .bind(version.published_ms)
+    .bind(to_json(&version.sdks)?)
+    .bind(version.component.map(|digest| digest.to_string()))
     .bind(&row.mac)
     .execute(on)
     .await
@@ -227,6 +271,8 @@ fn read_pointer(row: &SqliteRow) -> Result<Pointer, StoreFault> {
 
 fn read_version(row: &SqliteRow) -> Result<VersionRow, StoreFault> {
     let published_by: Option<String> = row.get_as("published_by")?;
+    let component: Option<String> = row.get_as("component")?;
+    let component = component.map(ContentHash::try_from).transpose();
     let version = Version {
         person: row.id("person_id", PersonId::new)?,
         tool: row.tool("tool")?,
@@ -240,6 +286,8 @@ fn read_version(row: &SqliteRow) -> Result<VersionRow, StoreFault> {
         example_input: row.json_if("example_input")?,
         source: row.get_as("source")?,
         javascript: row.get_as("javascript")?,
+        sdks: row.json("sdks")?,
+        component: component.map_err(|_| corrupt("component"))?,
         hints: row.json("hints")?,
         sites: row.json("sites")?,
         connection: row.id("connection_id", ConnectionId::new)?,

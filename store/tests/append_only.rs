@@ -5,7 +5,7 @@
 mod common;
 
 use cambium_engine::MoveCause;
-use cambium_engine::port::{AskState, AskStore, RunStore, SetStore};
+use cambium_engine::port::{AskState, AskStore, RunStore, SetStore, ToolStore};
 use cambium_proxy::{Answer, ApprovalSource, AuditSink, PermitKey};
 use common::*;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -30,6 +30,7 @@ async fn full(directory: &Directory) -> SqliteConnection {
     store.insert_ask(&ask("2", "b")).await.unwrap();
     store.begin_run(&run("r", "a")).await.unwrap();
     store.append(&[audit("n", 1)], true).await.unwrap();
+    store.put_file(&person(), &hash(1), b"a file", 5).await.unwrap();
     store.close().await;
     let options = SqliteConnectOptions::new().filename(directory.database());
     // Without foreign keys, so that only the triggers can refuse.
@@ -50,6 +51,7 @@ async fn b051_append_only_tables_refuse_update_and_delete() {
     for (table, column) in [
         ("versions", "source"),
         ("versions", "mac"),
+        ("files", "bytes"),
         ("pointers", "number"),
         ("history", "cause"),
         ("decisions", "answer"),

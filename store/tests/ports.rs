@@ -225,6 +225,34 @@ async fn the_toolbox() {
 }
 
 #[tokio::test]
+async fn files_are_kept_once_by_what_is_in_them() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    store.put_file(&person(), &hash(1), b"first", 5).await.unwrap();
+    store.put_file(&person(), &hash(1), b"second", 6).await.unwrap();
+    let mut row = version("bundled", 1, 1);
+    row.version.sdks = vec![cambium_proxy::Sdk {
+        name: "@octokit/core".into(),
+        version: "7.0.8".into(),
+        integrity: "sha512-q83v".into(),
+        digest: hash(1),
+    }];
+    row.version.component = Some(hash(2));
+    let publish = PublishRow {
+        version: Some(row.clone()),
+        pointer: pointer("bundled", 1, 1),
+        promote_for: None,
+    };
+    store.publish(&publish).await.unwrap();
+    let store = again(store, &directory).await;
+    assert_eq!(store.file(&person(), &hash(1)).await.unwrap().unwrap(), b"first");
+    assert_eq!(store.file(&person(), &hash(2)).await.unwrap(), None);
+    let stranger = cambium_proxy::PersonId::new("stranger");
+    assert_eq!(store.file(&stranger, &hash(1)).await.unwrap(), None);
+    assert_eq!(store.version(&person(), &tool("bundled"), 1).await.unwrap(), Some(row));
+}
+
+#[tokio::test]
 async fn working_sets_and_history() {
     let directory = Directory::new();
     let store = filled(&directory).await;

@@ -206,14 +206,18 @@ pub(crate) fn ended(output: Output) -> Ended {
     }
 }
 
-/// Where `scripts/clients` puts the MCP clients.
-pub(crate) fn clients() -> PathBuf {
+/// Where the set-up steps put what they install.
+pub(crate) fn cache() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = set("CAMBIUM_CACHE").unwrap_or_else(|| {
+    set("CAMBIUM_CACHE").unwrap_or_else(|| {
         let home = || set("HOME").unwrap_or_default().join(".cache");
         set("XDG_CACHE_HOME").unwrap_or_else(home).join("cambium")
-    });
-    let clients = cache.join("clients");
+    })
+}
+
+/// Where `scripts/clients` puts the MCP clients.
+pub(crate) fn clients() -> PathBuf {
+    let clients = cache().join("clients");
     assert!(
         clients.join("ready").exists(),
         "the MCP clients are not installed in {}; run scripts/clients",

@@ -74,7 +74,7 @@ async fn serve(
 
     let out = Rc::new(Out { socket: out, backlog: RefCell::default() });
     let mut job_reader = FrameReader::new(job_reader, JOB_LIMITS);
-    let (head, source, input) = read_job(&mut job_reader).await?;
+    let Job { head, source, input, modules } = read_job(&mut job_reader).await?;
     let say = {
         let out = out.clone();
         move |line: &str, dropped: u64| out.log(line, dropped)
@@ -87,6 +87,7 @@ async fn serve(
     let call = Call {
         specifier: &specifier,
         source: &source,
+        modules: &modules,
         input: &input,
         slug: &head.slug,
         vendor: &head.vendor,
@@ -131,9 +132,17 @@ async fn serve(
     Ok(())
 }
 
+/// A whole job.
+struct Job {
+    head: JobHead,
+    source: String,
+    input: String,
+    modules: Vec<(String, String)>,
+}
+
 async fn read_job(
     reader: &mut FrameReader<tokio::net::unix::OwnedReadHalf>,
-) -> Result<(JobHead, String, String), String> {
+) -> Result<Job, String> {
     let mut next = async || match reader.next().await {
         Ok(Some(frame)) => Ok(frame),
         Ok(None) => Err("no job".to_owned()),
@@ -145,17 +154,30 @@ async fn read_job(
     }
     let head: JobHead =
         serde_json::from_slice(&first.payload).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::with_capacity(head.source_bytes + head.input_bytes);
-    while bytes.len() < head.source_bytes + head.input_bytes {
+    let modules: usize = head.modules.iter().map(|(_, bytes)| bytes).sum();
+    let whole = head.source_bytes + head.input_bytes + modules;
+    let mut bytes = Vec::with_capacity(whole);
+    while bytes.len() < whole {
         let piece = next().await?;
         if piece.kind != JOB_PIECE || piece.payload.is_empty() {
             return Err("not a piece of a job".to_owned());
         }
         bytes.extend_from_slice(&piece.payload);
     }
-    let input = bytes.split_off(head.source_bytes);
-    let utf8 = |bytes| String::from_utf8(bytes).map_err(|error| error.to_string());
-    Ok((head, utf8(bytes)?, utf8(input)?))
+    if bytes.len() > whole {
+        return Err("more than the job has".to_owned());
+    }
+    let mut next = |length: usize| {
+        let rest = bytes.split_off(length.min(bytes.len()));
+        let text = std::mem::replace(&mut bytes, rest);
+        String::from_utf8(text).map_err(|error| error.to_string())
+    };
+    let (source, input) = (next(head.source_bytes)?, next(head.input_bytes)?);
+    let mut modules = Vec::with_capacity(head.modules.len());
+    for (name, length) in &head.modules {
+        modules.push((name.clone(), next(*length)?));
+    }
+    Ok(Job { head, source, input, modules })
 }
 
 /// The job socket, written at once as far as it takes it: what a tool logged

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// To the worker: [`JobHead`] as JSON; source and input follow.
 pub(crate) const JOB: u8 = GUEST_KINDS;
-/// To the worker: a piece of the source, then of the input.
+/// To the worker: a piece of the source, then of the input and the modules.
 pub(crate) const JOB_PIECE: u8 = GUEST_KINDS + 1;
 /// To the parent: a console line behind a `u32` of bytes dropped.
 pub(crate) const LOG: u8 = GUEST_KINDS + 16;
@@ -22,9 +22,10 @@ pub(crate) const PIECE: usize = 64 * 1024;
 /// Largest message of an ending, bytes of JSON: 4 K characters of message and
 /// 8 K of stack, six bytes each at worst.
 pub(crate) const ENDING_MAX: usize = 96 * 1024;
-/// Largest job the worker takes: source 256 KB grown by emit, input 50 MB.
+/// Largest job the worker takes: source 256 KB grown by emit, input 50 MB, eight
+/// bundles of 2 MB.
 pub(crate) const JOB_LIMITS: FrameLimits =
-    FrameLimits { payload: PIECE, frames: 2_000, bytes: 64 * 1024 * 1024 };
+    FrameLimits { payload: PIECE, frames: 2_000, bytes: 80 * 1024 * 1024 };
 /// Exit code of a worker whose V8 heap is full.
 pub(crate) const EXIT_HEAP: i32 = 85;
 /// Exit code of a worker whose own code panicked: a fault of ours. What is left
@@ -55,6 +56,8 @@ pub(crate) struct JobHead {
     pub(crate) log_bytes: usize,
     pub(crate) source_bytes: usize,
     pub(crate) input_bytes: usize,
+    /// What the module may import: name and bytes of each.
+    pub(crate) modules: Vec<(String, usize)>,
 }
 
 /// How a run ended, as the worker says.

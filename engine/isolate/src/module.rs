@@ -1,11 +1,15 @@
 //! A hostile module in V8, outside deno_core's module map: it is compiled,
-//! asked whether it imports anything (then it is refused unrun), evaluated. No
-//! specifier ever resolves, static or dynamic, whatever deno_core registered;
+//! asked what it imports (refused unrun unless the run offers it), evaluated.
+//! What a run offers is in `offer`; no other specifier ever resolves, static or
+//! dynamic, whatever deno_core registered;
 //! `import.meta` is empty; a stack trace is text before the module can see it,
 //! so `Error.prepareStackTrace` is never called and no call site leaks.
 #![allow(unsafe_code)]
 
+mod offer;
+
 use deno_core::v8;
+pub(crate) use offer::offer;
 
 /// Frames of a stack trace that are kept.
 const FRAMES: u32 = 20;
@@ -33,7 +37,7 @@ pub(crate) fn seal(isolate: &mut v8::Isolate) {
     isolate.set_prepare_stack_trace_callback(stack_text);
 }
 
-/// Compiles and links a module that imports nothing.
+/// Compiles and links a module that imports nothing but what is offered.
 pub(crate) fn compile<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     specifier: &str,
@@ -50,17 +54,21 @@ pub(crate) fn compile<'s>(
         return Err(caught(tc));
     };
     let requests = module.get_module_requests();
-    if requests.length() > 0 {
-        let first = requests
-            .get(tc, 0)
-            .and_then(|request| v8::Local::<v8::ModuleRequest>::try_from(request).ok())
-            .map(|request| request.get_specifier().to_rust_string_lossy(tc));
-        return Err(Thrown::plain(format!(
-            "a tool cannot import: {}",
-            clip(&first.unwrap_or_default())
-        )));
+    for index in 0..requests.length() {
+        let request = requests
+            .get(tc, index)
+            .and_then(|request| v8::Local::<v8::ModuleRequest>::try_from(request).ok());
+        let named = request.map(|request| request.get_specifier().to_rust_string_lossy(tc));
+        let plain = request.is_some_and(|request| {
+            request.get_import_attributes().length() == 0
+                && request.get_phase() == v8::ModuleImportPhase::kEvaluation
+        });
+        let named = named.unwrap_or_default();
+        if !plain || !offer::is_offered(&named) {
+            return Err(Thrown::plain(format!("a tool cannot import: {}", clip(&named))));
+        }
     }
-    if module.instantiate_module2(tc, no_module, no_source) != Some(true) {
+    if module.instantiate_module2(tc, offer::resolve, no_source) != Some(true) {
         return Err(caught(tc));
     }
     Ok(module)
@@ -83,18 +91,6 @@ fn clip(text: &str) -> &str {
         Some((end, _)) => &text[..end],
         None => text,
     }
-}
-
-fn no_module<'s>(
-    context: v8::Local<'s, v8::Context>,
-    _: v8::Local<'s, v8::String>,
-    _: v8::Local<'s, v8::FixedArray>,
-    _: v8::Local<'s, v8::Module>,
-) -> Option<v8::Local<'s, v8::Module>> {
-    // SAFETY: V8 calls this with the context it links in, which is entered.
-    v8::callback_scope!(unsafe scope, context);
-    throw(scope);
-    None
 }
 
 fn no_source<'s>(

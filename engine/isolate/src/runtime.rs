@@ -86,6 +86,8 @@ impl From<Stop> for Ended {
 pub(crate) struct Call<'a> {
     pub(crate) specifier: &'a str,
     pub(crate) source: &'a str,
+    /// What it may import, by name.
+    pub(crate) modules: &'a [(String, String)],
     pub(crate) input: &'a str,
     pub(crate) slug: &'a str,
     pub(crate) vendor: &'a str,
@@ -121,6 +123,7 @@ impl Runtime {
         let call = Call {
             specifier: "tool:warm",
             source: WARM,
+            modules: &[],
             input: "{}",
             slug: "",
             vendor: "",
@@ -159,7 +162,21 @@ impl Runtime {
     }
 
     async fn try_run(&mut self, call: &Call<'_>, link: &Link) -> Result<Ended, Stop> {
-        let (module, evaluation) = self.evaluate(call)?;
+        // All of them before one is offered: a bundle imports nothing.
+        let mut bundles = Vec::with_capacity(call.modules.len());
+        for (name, text) in call.modules {
+            let (bundle, evaluation) = self.evaluate(&format!("sdk:{name}"), text)?;
+            if let Some(evaluation) = evaluation {
+                self.wait(&evaluation, link).await?;
+            }
+            bundles.push((name, bundle));
+        }
+        for (name, bundle) in bundles {
+            scope!(scope, self.js);
+            let bundle = v8::Local::new(scope, bundle);
+            module::offer(scope, name, bundle)?;
+        }
+        let (module, evaluation) = self.evaluate(call.specifier, call.source)?;
         if let Some(evaluation) = evaluation {
             self.wait(&evaluation, link).await?;
         }
@@ -178,11 +195,12 @@ impl Runtime {
     #[allow(clippy::type_complexity)]
     fn evaluate(
         &mut self,
-        call: &Call<'_>,
+        specifier: &str,
+        source: &str,
     ) -> Result<(v8::Global<v8::Module>, Option<v8::Global<v8::Promise>>), Stop> {
         let thrown = {
             scope!(scope, self.js);
-            let module = module::compile(scope, call.specifier, call.source)?;
+            let module = module::compile(scope, specifier, source)?;
             v8::tc_scope!(let tc, scope);
             if let Some(value) = module.evaluate(tc) {
                 let promise = v8::Local::<v8::Promise>::try_from(value).ok().map(|promise| {

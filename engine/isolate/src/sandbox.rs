@@ -291,10 +291,12 @@ async fn send_job(writer: &mut JobWriter, job: &Job) -> Result<(), FrameError> {
         log_bytes: job.limits.log_bytes,
         source_bytes: job.javascript.len(),
         input_bytes: job.input.len(),
+        modules: job.modules.iter().map(|(name, text)| (name.clone(), text.len())).collect(),
     };
     let head = serde_json::to_vec(&head).map_err(|_| FrameError::Malformed("job"))?;
     writer.send(JOB, &head).await?;
-    for text in [&job.javascript, &job.input] {
+    let modules = job.modules.iter().map(|(_, text)| text);
+    for text in [&job.javascript, &job.input].into_iter().chain(modules) {
         for piece in text.as_bytes().chunks(PIECE) {
             writer.send(JOB_PIECE, piece).await?;
         }

@@ -6,6 +6,7 @@
 
 use super::exports::Entry;
 use super::findings::Findings;
+use super::imports;
 use super::literal;
 use super::site::Reader;
 use cambium_proxy::{CallSite, MethodPattern, PathPattern};
@@ -64,7 +65,10 @@ pub(super) fn derive<'a>(
                 reader.site(call, findings)
             }
             Use::Unknown(code, message) => {
-                findings.advice(*offset, code, *message);
+                // What is refused needs no advice besides.
+                if !findings.has_error_at(*offset) {
+                    findings.advice(*offset, code, *message);
+                }
                 CallSite { method: MethodPattern::Any, host: None, path: PathPattern::Any }
             }
         };
@@ -266,6 +270,9 @@ impl<'a> Walk<'_, 'a> {
         let nodes = self.semantic.nodes();
         for node in nodes.iter() {
             let kind = node.kind();
+            if let Some(import) = imports::loads(kind) {
+                self.sdk(import.span.start);
+            }
             let reaches = match kind {
                 AstKind::ThisExpression(_) => {
                     let (_, parent) = self.outside(node.id());

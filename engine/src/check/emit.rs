@@ -19,7 +19,10 @@ pub(super) fn javascript(source: &str) -> Result<String, String> {
     }
     let mut program = parsed.program;
     let scoping = SemanticBuilder::new_compiler().build(&program).semantic.into_scoping();
-    let options = TransformOptions::default();
+    // An import runs code whether its names are used or not: only what says
+    // that it is a type goes.
+    let mut options = TransformOptions::default();
+    options.typescript.only_remove_type_imports = true;
     let transformed = Transformer::new(&allocator, Path::new("tool.ts"), &options)
         .build_with_scoping(scoping, &mut program);
     if let Some(first) = transformed.diagnostics.first() {

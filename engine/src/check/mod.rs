@@ -7,6 +7,7 @@ mod calls;
 mod emit;
 mod exports;
 mod findings;
+mod imports;
 mod literal;
 mod path;
 mod schema;
@@ -80,18 +81,33 @@ pub struct CheckReport {
     pub hints: Hints,
     /// Derived, in source order, without repeats.
     pub sites: Vec<CallSite>,
+    /// Packages it imports, in source order, without repeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<String>,
     /// Types stripped; absent when the module does not parse.
     pub javascript: Option<String>,
 }
 
 /// Runs the check where hostile text can do no harm.
 pub trait Checker: Send + Sync {
-    /// Checks one module. The error is a sentence for the operator.
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>>;
+    /// Checks one module, which may import `packages`. The error is a sentence
+    /// for the operator.
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>>;
 }
 
-/// Checks one module, in this process. Never panics on any input.
+/// Checks one module that may import nothing, in this process. Never panics on
+/// any input.
 pub fn check_module(source: &str) -> CheckReport {
+    check_importing(source, &[])
+}
+
+/// Checks one module that may import `packages`, in this process. Never panics
+/// on any input.
+pub fn check_importing(source: &str, packages: &[String]) -> CheckReport {
     let stack = match bounds::stack(source) {
         Ok(stack) => stack,
         Err(refused) => return CheckReport::refused(source, refused),
@@ -100,8 +116,9 @@ pub fn check_module(source: &str) -> CheckReport {
     // for it, and keeps a fault of a dependency from becoming ours.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("check".to_owned()).stack_size(stack);
-        let checked =
-            thread.spawn_scoped(scope, || analyse(source)).map(std::thread::ScopedJoinHandle::join);
+        let checked = thread
+            .spawn_scoped(scope, || analyse(source, packages))
+            .map(std::thread::ScopedJoinHandle::join);
         match checked {
             Ok(Ok(report)) => report,
             Ok(Err(_)) => {
@@ -112,14 +129,26 @@ pub fn check_module(source: &str) -> CheckReport {
     })
 }
 
-/// [`check_module`] for a process that is handed bytes and hands bytes back:
-/// the module in, the report as JSON out. It stays on the thread it is called
+/// What [`check_bytes`] reads: the packages as a line of JSON, then the module.
+pub fn check_input(source: &str, packages: &[String]) -> Vec<u8> {
+    let mut input = serde_json::to_vec(packages).unwrap_or_default();
+    input.push(b'\n');
+    input.extend_from_slice(source.as_bytes());
+    input
+}
+
+/// [`check_importing`] for a process that is handed bytes and hands bytes back:
+/// [`check_input`] in, the report as JSON out. It stays on the thread it is called
 /// on, since a locked process can start none: a source that recurses off its
 /// stack ends that process, which is there to be ended.
 pub fn check_bytes(input: &[u8]) -> Vec<u8> {
-    let report = match std::str::from_utf8(input) {
+    let line = input.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+    let (packages, source) = input.split_at(line);
+    // Ours to write; if it is not what we write, nothing may be imported.
+    let packages: Vec<String> = serde_json::from_slice(packages).unwrap_or_default();
+    let report = match std::str::from_utf8(source.get(1..).unwrap_or_default()) {
         Ok(source) => match bounds::stack(source) {
-            Ok(_) => analyse(source),
+            Ok(_) => analyse(source, &packages),
             Err(refused) => CheckReport::refused(source, refused),
         },
         Err(wrong) => {
@@ -154,6 +183,7 @@ impl CheckReport {
             example_input: None,
             hints: Hints { read_only: false, destructive: false },
             sites: Vec::new(),
+            imports: Vec::new(),
             javascript: None,
         }
     }
@@ -166,7 +196,7 @@ impl CheckReport {
     }
 }
 
-fn analyse(source: &str) -> CheckReport {
+fn analyse(source: &str, packages: &[String]) -> CheckReport {
     let mut findings = Findings::new(source);
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, SourceType::ts()).parse();
@@ -190,6 +220,7 @@ fn analyse(source: &str) -> CheckReport {
     let built = SemanticBuilder::new_compiler().with_build_nodes(true).build(program);
     let semantic = built.semantic;
     syntax::restrict(semantic.nodes(), &mut findings);
+    imports::restrict(semantic.nodes(), packages, &mut findings);
     if !parses {
         // Of half a module, nothing more can be said.
         if !findings.has_errors() {
@@ -217,8 +248,11 @@ fn analyse(source: &str) -> CheckReport {
     // Of code that is no erasable TypeScript, nothing said about calls need hold
     // for what would run: it gets its diagnostics and nothing else.
     let mut javascript = None;
+    let mut imported = Vec::new();
     if readable {
-        javascript = emitted(source, &sites, &mut findings);
+        imported = imports::packages(semantic.nodes());
+        imports::bound(&semantic, &mut findings);
+        javascript = emitted(source, &sites, &imported, &mut findings);
     } else {
         sites.clear();
     }
@@ -231,6 +265,7 @@ fn analyse(source: &str) -> CheckReport {
         example_input: metadata.example_input,
         hints: hints(&sites),
         sites,
+        imports: imported,
         javascript,
         diagnostics: findings.into_diagnostics(),
     }
@@ -251,7 +286,12 @@ fn hints(sites: &[CallSite]) -> Hints {
 /// The JavaScript that will run, read again: what was derived from the source
 /// must hold for it too, so that a fault of the printer cannot make a reader of
 /// a writer.
-fn emitted(source: &str, sites: &[CallSite], findings: &mut Findings<'_>) -> Option<String> {
+fn emitted(
+    source: &str,
+    sites: &[CallSite],
+    imported: &[String],
+    findings: &mut Findings<'_>,
+) -> Option<String> {
     let javascript = match emit::javascript(source) {
         Ok(javascript) => javascript,
         Err(reason) => {
@@ -268,7 +308,7 @@ fn emitted(source: &str, sites: &[CallSite], findings: &mut Findings<'_>) -> Opt
     let program = allocator.alloc(parsed.program);
     let semantic = SemanticBuilder::new().with_build_nodes(true).build(program).semantic;
     let again = calls::derive(program, &semantic, &mut Findings::new(&javascript));
-    if again != sites {
+    if again != sites || imports::packages(semantic.nodes()) != imported {
         findings.error(
             0,
             "emit_failed",

@@ -52,9 +52,6 @@ fn refused(kind: AstKind<'_>) -> Option<(&'static str, &'static str)> {
         AstKind::JSXElement(_) | AstKind::JSXFragment(_) => {
             ("syntax_jsx", "JSX is not erasable; build the value with plain code")
         }
-        AstKind::ImportDeclaration(_) => {
-            ("import_refused", "a tool imports nothing; put what it needs into this file")
-        }
         AstKind::ExportAllDeclaration(_) | AstKind::ExportFromDeclaration(_) => {
             ("export_from_refused", "a tool re-exports nothing; put what it needs into this file")
         }

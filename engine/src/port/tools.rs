@@ -1,6 +1,7 @@
 //! The toolbox: versions and pointers, both append-only. A pointer row says
 //! which version is current; the newest stands. MACs are made and checked in
-//! `toolbox.rs`, the store keeps them as bytes.
+//! `toolbox.rs`, the store keeps them as bytes. Files that go with versions are
+//! kept by what is in them.
 
 use super::Answering;
 use crate::{ToolName, Version};
@@ -68,6 +69,20 @@ pub trait ToolStore: Send + Sync {
     /// the pointer's sequence is taken; nothing changed then. Answers whether
     /// the promotion was new. Spans tools and working sets.
     fn publish<'a>(&'a self, publish: &'a PublishRow) -> Answering<'a, bool>;
+    /// Keeps a file under its SHA-256; one that is there stays.
+    fn put_file<'a>(
+        &'a self,
+        person: &'a PersonId,
+        digest: &'a ContentHash,
+        bytes: &'a [u8],
+        now_ms: i64,
+    ) -> Answering<'a, ()>;
+    /// The file of a SHA-256. Who asked compares.
+    fn file<'a>(
+        &'a self,
+        person: &'a PersonId,
+        digest: &'a ContentHash,
+    ) -> Answering<'a, Option<Vec<u8>>>;
     /// The agents whose working set holds the tool, by id.
     fn holders<'a>(
         &'a self,

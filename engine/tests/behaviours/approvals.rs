@@ -2,8 +2,8 @@
 //! proof of each is the proxy's audit: how many writes it let go.
 
 use crate::house::{House, Step, code, destroys, module, posts, reads, request, tool, writes};
-use cambium_engine::{Event, PublishRequest, Publisher, Status};
-use cambium_proxy::Answer;
+use cambium_engine::{ConnectionChange, Event, PublishRequest, Publisher, Status};
+use cambium_proxy::{Answer, Overrides};
 use std::time::Duration;
 
 const PARKS: Duration = Duration::from_millis(100);
@@ -217,6 +217,26 @@ async fn decision23_a_version_with_an_any_site_gets_only_once() {
     let refused = house.decide(&ask, Answer::Standing).await.unwrap_err();
     assert_eq!(refused.code(), "argument_invalid");
     house.decide(&ask, Answer::Once).await.unwrap();
+}
+
+#[tokio::test]
+async fn decision23_a_person_may_let_from_now_on_cover_any_site_of_a_connection() {
+    let house = House::waiting(PARKS).await;
+    let (_, caller) = house.furnished().await;
+    let connection = house.engine.connections().await.unwrap().remove(0);
+    let overrides = Overrides { standing_any: true, ..connection.overrides.clone() };
+    let change = ConnectionChange { overrides: Some(overrides), ..ConnectionChange::default() };
+    let proof = house.person().await;
+    house.engine.change_connection(&proof, &connection.id, change).await.unwrap();
+    let any = module("Sends anything.", r#""/orders", { method: String(input.n) }"#);
+    house.publish(&caller, "any", &any).await;
+    house.sandbox.plays("shop__any", posts("{}"));
+    house.call(&caller, "any").await;
+    let ask = house.engine.asks().await.unwrap().remove(0);
+    assert!(ask.can_stand);
+    house.decide(&ask, Answer::Standing).await.unwrap();
+    let called = house.call(&caller, "any").await;
+    assert_eq!(house.let_go("POST").await, 1, "{called:?}");
 }
 
 #[tokio::test]

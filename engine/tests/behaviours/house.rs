@@ -7,7 +7,7 @@ use cambium_engine::{
     Agent, AskView, CallRequest, Caller, CheckReport, Checker, DecideRequest, Engine, EngineError,
     Envelope, Event, Job, Live, NewAgent, NewConnection, Outcome, Parts, PersonCredential,
     PersonProof, PublishRequest, Published, Publisher, RunReport, Sandbox, Settings, StageTimes,
-    ToolName, ToolResult, check_module,
+    ToolName, ToolResult, check_importing,
 };
 use cambium_proxy::{
     Answer, AuditEvent, AuditKind, AuditSink, BoxFuture, Clock, Connection, Exception, Host,
@@ -62,8 +62,12 @@ impl Resolve for Loopback {
 struct InProcess;
 
 impl Checker for InProcess {
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
-        Box::pin(async move { Ok(check_module(source)) })
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(async move { Ok(check_importing(source, packages)) })
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::ContentHash;
 
 fn raise(method: &str, path: &str, to: Effect) -> Raise {
     Raise { method: method.into(), path: path.into(), to }
@@ -93,6 +94,32 @@ fn paths_methods_and_numbers() {
     .unwrap();
 }
 
+fn sdk(name: &str, version: &str) -> Sdk {
+    Sdk {
+        name: name.into(),
+        version: version.into(),
+        integrity: "sha512-q83v".into(),
+        digest: ContentHash([7; 32]),
+    }
+}
+
+#[test]
+fn sdks_are_pinned_named_once_and_few() {
+    let of = |sdks: Vec<Sdk>| Overrides { sdks, ..Overrides::default() };
+    of(vec![sdk("stripe", "23.1.0"), sdk("@octokit/core", "7.0.8")]).check().unwrap();
+    let unpinned = Sdk { integrity: "sha1-abc".into(), ..sdk("stripe", "23.1.0") };
+    for bad in [
+        vec![sdk("stripe", "^23")],
+        vec![sdk("../stripe", "23.1.0")],
+        vec![sdk("node:fs", "1.0.0")],
+        vec![unpinned],
+        vec![sdk("stripe", "23.1.0"), sdk("stripe", "23.0.0")],
+        (0..9).map(|at| sdk(&format!("p{at}"), "1.0.0")).collect(),
+    ] {
+        assert_eq!(of(bad.clone()).check().expect_err(&format!("{bad:?}")).name, "sdks");
+    }
+}
+
 #[test]
 fn b11_without_a_person_only_stricter() {
     let none = Overrides::default();
@@ -102,6 +129,8 @@ fn b11_without_a_person_only_stricter() {
         range: true,
         follow_downloads: vec!["*".into()],
         graphql: Some("/graphql".into()),
+        sdks: vec![sdk("stripe", "23.1.0")],
+        standing_any: true,
         ..Overrides::default()
     };
     let strict = Overrides {

@@ -7,7 +7,8 @@ use super::*;
 const GRANTS: [GrantKind; 5] =
     [GrantKind::ReadOnly, GrantKind::Preview, GrantKind::Ask, GrantKind::AskEach, GrantKind::Write];
 const EFFECTS: [Effect; 3] = [Effect::Read, Effect::Write, Effect::Destroy];
-const SITES: [SiteMatch; 3] = [SiteMatch::Recorded, SiteMatch::Open, SiteMatch::Outside];
+const SITES: [SiteMatch; 4] =
+    [SiteMatch::Recorded, SiteMatch::Open, SiteMatch::Opened, SiteMatch::Outside];
 
 fn all() -> Vec<Facts> {
     let mut all = Vec::new();
@@ -52,7 +53,8 @@ fn what_holds_for_every_request() {
         }
         if decision == (Decision::NeedsPermit { standing_counts: true }) {
             let standing = matches!(facts.grant, GrantKind::Ask | GrantKind::Write);
-            assert!(standing && facts.site == SiteMatch::Recorded, "{facts:?} {rule}");
+            let told = matches!(facts.site, SiteMatch::Recorded | SiteMatch::Opened);
+            assert!(standing && told, "{facts:?} {rule}");
             let unseen = facts.effect == Effect::Destroy && facts.method != Effect::Destroy;
             assert!(!unseen, "{facts:?} {rule}");
         }
@@ -91,6 +93,7 @@ fn each_row_has_a_request_that_meets_it() {
         (usual, "recorded_site_needs_permit"),
         (deleting, "recorded_site_needs_permit"),
         (Facts { site: SiteMatch::Open, ..usual }, "open_site_needs_permit"),
+        (Facts { site: SiteMatch::Opened, ..usual }, "opened_site_needs_permit"),
     ] {
         assert_eq!(decide(&facts).1, expected, "{facts:?}");
     }

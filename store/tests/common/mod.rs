@@ -135,6 +135,8 @@ pub fn version(name: &str, number: u32, on: u32) -> VersionRow {
             example_input: Some(json!({"limit": 1})),
             source: "export default async () => 1;".into(),
             javascript: "export default async () => 1;\n".into(),
+            sdks: Vec::new(),
+            component: None,
             hints: Hints { read_only: false, destructive: false },
             sites: vec![CallSite {
                 method: MethodPattern::Exactly("POST".into()),

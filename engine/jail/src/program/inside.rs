@@ -90,10 +90,11 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(streams)
         .map_err(|streams| format!("{} streams came instead of three", streams.len()))?;
 
+    let root = tree::root(&program)?;
     // As root the tree is made with root's right to read it, before root is left.
     let privileged = sys::effective_uid() == 0 && sys::unshare(libc::CLONE_NEWNS).is_ok();
     if privileged {
-        tree::build(&program)?;
+        tree::build(&program, root)?;
     }
     layers::leave_root().map_err(at("leaving root"))?;
     let mut applied = Applied::default();
@@ -104,9 +105,9 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
         return Err(format!("{missing}: {}", why.map_or("", |report| &report.detail)));
     }
     if !privileged {
-        tree::build(&program)?;
+        tree::build(&program, root)?;
     }
-    tree::enter().map_err(at("entering the file tree"))?;
+    tree::enter(root).map_err(at("entering the file tree"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map_err(at("no_new_privs"))?;
     sys::unshare(libc::CLONE_NEWPID).map_err(at("pid_namespace"))?;
     let filter = filter::Filter::compile()?;

@@ -14,8 +14,9 @@ use std::io::{Error, ErrorKind, Result as IoResult};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Component, Path, PathBuf};
 
-/// Where the tree is made; any directory that every system has.
-const ROOT: &str = "/tmp";
+/// Where the tree is made: the first of these that is there and hides nothing
+/// the program is shown.
+const ROOTS: [&str; 5] = ["/tmp", "/mnt", "/srv", "/opt", "/var"];
 /// What the tree itself may take, bytes: the files given, names, links.
 const TREE_BYTES: u64 = 64 * 1024 * 1024;
 /// Files and folders in the tree or in the scratch directory.
@@ -25,23 +26,29 @@ const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/rand
 /// The newest interface this build asks for; older kernels give what they have.
 const WANTED: ABI = ABI::V6;
 
+/// Where this program's tree is made.
+pub(super) fn root(program: &Program) -> Result<&'static Path, String> {
+    let hides = |root: &Path| program.shown.iter().any(|shown| shown.from.starts_with(root));
+    let fitting = ROOTS.iter().map(Path::new).find(|root| root.is_dir() && !hides(root));
+    fitting.ok_or_else(|| format!("no place for the file tree: {}", ROOTS.join(", ")))
+}
+
 /// Makes the tree in the own mount namespace.
-pub(super) fn build(program: &Program) -> Result<(), String> {
+pub(super) fn build(program: &Program, root: &Path) -> Result<(), String> {
     let named = |path: &Path, error: Error| format!("{}: {error}", path.display());
     // Everything made here is for the program's user to read, who is another.
     sys::umask(0o022);
     sys::keep_mounts_private().map_err(|error| format!("private mounts: {error}"))?;
-    let root = Path::new(ROOT);
     sys::mount_tmpfs(root, TREE_BYTES, INODES, 0o755).map_err(|error| named(root, error))?;
     for device in DEVICES {
         let shown = Shown { from: device.into(), at: device.into() };
-        show(&shown, true).map_err(|error| named(&shown.from, error))?;
+        show(root, &shown, true).map_err(|error| named(&shown.from, error))?;
     }
     for shown in &program.shown {
-        show(shown, false).map_err(|error| named(&shown.from, error))?;
+        show(root, shown, false).map_err(|error| named(&shown.from, error))?;
     }
     for (at, bytes) in &program.files {
-        let write = inside(at).and_then(|place| {
+        let write = inside(root, at).and_then(|place| {
             above(&place)?;
             fs::write(&place, bytes)?;
             fs::set_permissions(&place, fs::Permissions::from_mode(0o444))
@@ -49,13 +56,13 @@ pub(super) fn build(program: &Program) -> Result<(), String> {
         write.map_err(|error| named(at, error))?;
     }
     for (at, to) in &program.links {
-        let link = inside(at).and_then(|place| {
+        let link = inside(root, at).and_then(|place| {
             above(&place)?;
             symlink(to, &place)
         });
         link.map_err(|error| named(at, error))?;
     }
-    let scratch = inside(&program.scratch).and_then(|place| {
+    let scratch = inside(root, &program.scratch).and_then(|place| {
         folder(&place)?;
         sys::mount_tmpfs(&place, program.limits.scratch_bytes, INODES, 0o700)?;
         if sys::effective_uid() == 0 { chown(&place, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
@@ -65,9 +72,9 @@ pub(super) fn build(program: &Program) -> Result<(), String> {
 }
 
 /// Makes the tree the root of this process.
-pub(super) fn enter() -> IoResult<()> {
+pub(super) fn enter(root: &Path) -> IoResult<()> {
     sys::keep_mounts_private()?;
-    sys::become_root(Path::new(ROOT))
+    sys::become_root(root)
 }
 
 /// The last layer on files: read and execute everywhere, write below the scratch
@@ -102,8 +109,8 @@ pub(super) fn restrict(scratch: &Path) -> Result<(), String> {
     }
 }
 
-fn show(shown: &Shown, device: bool) -> IoResult<()> {
-    let place = inside(&shown.at)?;
+fn show(root: &Path, shown: &Shown, device: bool) -> IoResult<()> {
+    let place = inside(root, &shown.at)?;
     if fs::metadata(&shown.from)?.is_dir() {
         folder(&place)?;
     } else {
@@ -116,8 +123,8 @@ fn show(shown: &Shown, device: bool) -> IoResult<()> {
 }
 
 /// Where a path of the program's is while the tree is made.
-fn inside(path: &Path) -> IoResult<PathBuf> {
-    let mut place = PathBuf::from(ROOT);
+fn inside(root: &Path, path: &Path) -> IoResult<PathBuf> {
+    let mut place = root.to_owned();
     let mut parts = path.components();
     if parts.next() != Some(Component::RootDir) {
         return Err(Error::new(ErrorKind::InvalidInput, "not absolute"));

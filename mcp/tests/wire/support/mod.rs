@@ -14,7 +14,7 @@ pub(crate) use sandbox::Puppet;
 use axum::Router;
 use cambium_engine::{
     CheckReport, Checker, Engine, NewAgent, NewConnection, Parts, PersonCredential, PersonProof,
-    PublishRequest, Publisher, Settings, ToolName, check_module,
+    PublishRequest, Publisher, Settings, ToolName, check_importing,
 };
 use cambium_mcp::HttpConfig;
 use cambium_proxy::{
@@ -98,8 +98,12 @@ impl Clock for LateClock {
 struct InProcess;
 
 impl Checker for InProcess {
-    fn check<'a>(&'a self, source: &'a str) -> BoxFuture<'a, Result<CheckReport, String>> {
-        Box::pin(std::future::ready(Ok(check_module(source))))
+    fn check<'a>(
+        &'a self,
+        source: &'a str,
+        packages: &'a [String],
+    ) -> BoxFuture<'a, Result<CheckReport, String>> {
+        Box::pin(std::future::ready(Ok(check_importing(source, packages))))
     }
 }
 
