@@ -12,7 +12,7 @@ use crate::listener::Listener;
 use crate::typescript::TypeScript;
 use cambium_engine::{Engine, EngineError, NewAgent, Parts, PersonCredential, Settings};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
-use cambium_mcp::HttpConfig;
+use cambium_mcp::{DevAgent, HttpConfig};
 use cambium_proxy::{
     Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
 };
@@ -175,8 +175,8 @@ impl Server {
             data_dir: data_dir.path().to_owned(),
         });
         tasks.spawn(control.serve(front, tasks.clone(), stop.clone()));
-        let dev_token = match &config.dev_agent {
-            Some(name) => Some(dev_token(&house.engine, name).await?),
+        let dev_agent = match &config.dev_agent {
+            Some(name) => Some(dev_agent(&house.engine, name).await?),
             None => None,
         };
         let keeping = crate::keeper::keep(
@@ -186,7 +186,7 @@ impl Server {
             stop.clone(),
         );
         tasks.spawn(keeping);
-        let router = router(&house, &url, address, dev_token, &stop, &tasks);
+        let router = router(&house, &url, address, dev_agent, &stop, &tasks);
         tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
         Ok(Self { data_dir, house, url, first_code, stop, tasks })
     }
@@ -226,7 +226,7 @@ fn router(
     house: &House,
     url: &str,
     address: SocketAddr,
-    dev_token: Option<String>,
+    dev_agent: Option<DevAgent>,
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> axum::Router {
@@ -236,14 +236,14 @@ fn router(
     }
     let origins = vec![url.to_owned(), format!("http://localhost:{}", address.port())];
     let mut notices = notices(&house.checker);
-    if dev_token.is_some() {
+    if dev_agent.is_some() {
         notices
             .push("Requests without a token act as an agent (--dev-agent): for tests only.".into());
     }
     let console =
         cambium_console::Settings { hosts: hosts.clone(), origins: origins.clone(), notices };
     let config =
-        HttpConfig { hosts, origins, dev_token, cancel: stop.clone(), tasks: tasks.clone() };
+        HttpConfig { hosts, origins, dev_agent, cancel: stop.clone(), tasks: tasks.clone() };
     cambium_mcp::http_service(house.engine.clone(), config)
         .merge(cambium_console::router(house.engine.clone(), console))
 }
@@ -284,18 +284,19 @@ async fn first_code(engine: &Engine, data_dir: &DataDir) -> Result<Option<String
 
 /// A token for requests that carry none. Whoever starts the server could read
 /// its first code, too; the listener takes loopback addresses only.
-async fn dev_token(engine: &Engine, name: &str) -> Result<String, Failure> {
+async fn dev_agent(engine: &Engine, name: &str) -> Result<DevAgent, Failure> {
     tracing::warn!(agent = name, "requests without a token act as this agent");
     let code = engine.issue_code().await?;
     let proof = engine.prove_person(PersonCredential::Code(code)).await?;
-    match engine.agent(name).await {
-        Ok(agent) => Ok(engine.rotate_token(&proof, &agent.id).await?),
+    let agent = match engine.agent(name).await {
+        Ok(agent) => agent.id,
         Err(EngineError::AgentNotFound(_)) => {
             let new = NewAgent { name: name.to_owned(), cap: 20, idle_days: 21 };
-            Ok(engine.create_agent(&proof, new).await?.1)
+            engine.create_agent(&proof, new).await?.0.id
         }
-        Err(error) => Err(error.into()),
-    }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(DevAgent { agent, proof: Arc::new(proof) })
 }
 
 /// Sets the passphrase on a directory no server runs on. `choose` is asked only

@@ -160,7 +160,7 @@ impl House {
         let config = HttpConfig {
             hosts: vec![address.to_string()],
             origins: Vec::new(),
-            dev_token: None,
+            dev_agent: None,
             cancel: cancel.clone(),
             tasks: TaskTracker::new(),
         };

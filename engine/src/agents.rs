@@ -35,6 +35,13 @@ impl Engine {
         Ok(Caller { agent, cause: MoveCause::Person })
     }
 
+    /// The agent itself, without its token: what a server a person started so
+    /// takes a request that carries none for. Read anew at each request.
+    pub async fn act_as(&self, _: &PersonProof, agent: &AgentId) -> Result<Caller, EngineError> {
+        let agent = Arc::new(self.agent_by_id(agent).await?);
+        Ok(Caller { agent, cause: MoveCause::Agent })
+    }
+
     /// Answers the agent and its token, shown once.
     pub async fn create_agent(
         &self,

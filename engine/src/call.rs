@@ -9,6 +9,7 @@ use crate::desk::RunDesk;
 use crate::id::new_id;
 use crate::jobs::Entered;
 use crate::port::{RunEnd, RunRow, StoredResult};
+use crate::process;
 use crate::running::Running;
 use crate::toolbox::Loaded;
 use crate::{CallRequest, Engine, EngineError, Envelope, Job, Live, RunLimits, Status};
@@ -23,8 +24,6 @@ const WAITED_SECONDS: (u64, u64) = (60, 300);
 const DETACHED_SECONDS: (u64, u64) = (600, 3_600);
 /// How long a detached run waits for a person: its worker is kept all the time.
 const DETACHED_WAIT: Duration = Duration::from_secs(60 * 60);
-/// The longest a `wait_for_process` is held; clients time out at 60 s.
-const COLLECT_WAIT: Duration = Duration::from_secs(50);
 
 impl Engine {
     /// Calls a tool, promoted or not.
@@ -33,7 +32,9 @@ impl Engine {
         let answered = async {
             caller.active()?;
             let (_, loaded) = self.known(&request.tool).await?;
-            self.once(caller, loaded, &request, live, &mut run).await
+            let key = live.call_id.as_deref().map(|call_id| call_key(&request, call_id));
+            let spine = |key| self.spine(caller, loaded, &request, live, key, &mut run);
+            self.once(caller, key, spine).await
         };
         let answered = answered.await;
         answered_or(answered, run)
@@ -60,18 +61,16 @@ impl Engine {
     }
 
     /// A call with a name of the client's own runs once, however often it comes.
-    async fn once(
+    pub(crate) async fn once<Run>(
         &self,
         caller: &Caller,
-        loaded: Arc<Loaded>,
-        request: &CallRequest,
-        mut live: Live,
-        run: &mut Option<RunId>,
-    ) -> Result<Envelope, EngineError> {
-        let Some(call_id) = live.call_id.take() else {
-            return self.spine(caller, loaded, request, live, None, run).await;
-        };
-        let key = call_key(request, &call_id);
+        key: Option<String>,
+        run: impl FnOnce(Option<String>) -> Run,
+    ) -> Result<Envelope, EngineError>
+    where
+        Run: Future<Output = Result<Envelope, EngineError>>,
+    {
+        let Some(key) = key else { return run(None).await };
         let agent = &caller.agent.id;
         let place = match self.replays.enter(agent, &key) {
             Entered::First(place) => place,
@@ -90,7 +89,7 @@ impl Engine {
         {
             return Ok(envelope);
         }
-        let envelope = self.spine(caller, loaded, request, live, Some(key), run).await?;
+        let envelope = run(Some(key)).await?;
         place.answered(&envelope);
         Ok(envelope)
     }
@@ -123,41 +122,6 @@ impl Engine {
     pub async fn result(&self, caller: &Caller, run: &str) -> Result<StoredResult, EngineError> {
         let kept = self.parts.store.result(&caller.agent.id, &RunId::new(run)).await?;
         kept.ok_or_else(|| EngineError::RunNotFound(run.chars().take(64).collect()))
-    }
-
-    /// Collects a detached run; answers `running` when it is not done in time.
-    pub async fn wait_for_process(
-        &self,
-        caller: &Caller,
-        process: &str,
-        wait: Duration,
-    ) -> Result<Envelope, EngineError> {
-        let run = RunId::new(process);
-        let not_found = || EngineError::RunNotFound(process.chars().take(64).collect());
-        let Some(mut collected) = self.jobs.of(&caller.agent.id, &run) else {
-            let row = self.parts.store.run(&run).await?.ok_or_else(not_found)?;
-            if row.agent != caller.agent.id || !row.detached {
-                return Err(not_found());
-            }
-            return Err(EngineError::RunFailed {
-                code: "run_lost",
-                message: format!(
-                    "the run's answer is gone; it ended as {}",
-                    row.outcome.unwrap_or_else(|| "lost".into())
-                ),
-            });
-        };
-        let done = collected.wait_for(Option::is_some);
-        match tokio::time::timeout(wait.min(COLLECT_WAIT), done).await {
-            Ok(Ok(envelope)) => {
-                let envelope = envelope.as_ref().ok_or_else(not_found)?;
-                Ok(Envelope::clone(envelope))
-            }
-            Ok(Err(_)) => {
-                Err(EngineError::SandboxUnavailable("the run ended without an answer".into()))
-            }
-            Err(_) => Ok(running(&run)),
-        }
     }
 
     async fn spine(
@@ -242,12 +206,13 @@ impl Engine {
         let id = running.row.id.clone();
         let cancel = self.stop_runs.child_token();
         if detached {
-            let done = self.jobs.add(id.clone(), running.row.agent.clone());
+            let (agent, begun_ms) = (running.row.agent.clone(), running.row.begun_ms);
+            let done = self.jobs.add(id.clone(), agent, begun_ms, cancel.clone());
             self.tasks.spawn(async move {
                 let envelope = running.carry_out(cancel).await;
                 done.send_replace(Some(Arc::new(envelope)));
             });
-            return Ok(self::running(&id));
+            return Ok(process::running(&id));
         }
         // Dropping this future is the caller going away, too.
         let _gone = cancel.clone().drop_guard();
@@ -426,11 +391,4 @@ fn job(
         proxy_base,
         limits: RunLimits { wall: pace.wall, ..RunLimits::default() },
     }
-}
-
-fn running(run: &RunId) -> Envelope {
-    let mut envelope = Envelope::of(Status::Running);
-    envelope.next = Some(format!("call wait_for_process with process `{run}`"));
-    envelope.run = Some(run.to_string());
-    envelope
 }

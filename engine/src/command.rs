@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Whoever holds a valid agent token. Only [`crate::Engine::authenticate`] makes one
 /// from a token, at each request; a person stands in by
-/// [`crate::Engine::stand_in`].
+/// [`crate::Engine::stand_in`], or lets a test runner be it by
+/// [`crate::Engine::act_as`].
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(crate) agent: Arc<Agent>,

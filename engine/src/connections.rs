@@ -69,7 +69,7 @@ impl Engine {
         if !changes.is_empty() {
             self.parts.proxy.record_change(&connection, changes).await?;
         }
-        self.send(Event::ListChanged(self.in_scope(&connection.id).await?));
+        self.send(Event::list_changed(self.in_scope(&connection.id).await?));
         Ok(connection)
     }
 
@@ -142,7 +142,7 @@ impl Engine {
         if revoked.changed {
             let mut agents: BTreeSet<AgentId> = scope.into_iter().collect();
             agents.extend(revoked.left.into_iter().map(|(agent, _)| agent));
-            self.send(Event::ListChanged(agents.into_iter().collect()));
+            self.send(Event::list_changed(agents));
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ impl Engine {
 
     /// Tells whoever watches; that nobody does is no error.
     pub(crate) fn send(&self, event: Event) {
-        if event != Event::ListChanged(Vec::new()) {
+        if !matches!(&event, Event::ListChanged(agents) if agents.is_empty()) {
             let _ = self.events.send(event);
         }
     }

@@ -2,14 +2,24 @@
 //! console and the terminal. Sent after the change is stored.
 
 use cambium_proxy::{AgentId, AskId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The tool list of these agents changed; one notice each.
-    ListChanged(Vec<AgentId>),
+    ListChanged(Arc<BTreeSet<AgentId>>),
     /// A person is asked.
     AskOpened(AskId),
     /// An ask was decided or expired.
     AskSettled(AskId),
+}
+
+impl Event {
+    /// The lists of these agents changed. Each open session gets a copy of the
+    /// event, so the names are shared.
+    pub fn list_changed(agents: impl IntoIterator<Item = AgentId>) -> Self {
+        Self::ListChanged(Arc::new(agents.into_iter().collect()))
+    }
 }

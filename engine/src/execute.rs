@@ -2,7 +2,7 @@
 //! Reads go; every write asks for itself and no answer stands. It is a run like
 //! any other, only that instead of a module one request goes to its session.
 
-use crate::canonical::digest;
+use crate::canonical::{canonical, digest};
 use crate::command::Caller;
 use crate::desk::RunDesk;
 use crate::id::new_id;
@@ -16,7 +16,7 @@ use cambium_proxy::{
     Admission, BoxFuture, CallSite, Connection, ConnectionStatus, ContentHash, Hints,
     MethodPattern, OutboundRequest, PathPattern, Refusal, RunId, Session, SessionSpec,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,9 @@ impl Engine {
     /// Sends one request.
     pub async fn execute(&self, caller: &Caller, request: ExecuteRequest, live: Live) -> Envelope {
         let mut run = None;
-        self.send_one(caller, request, live, &mut run).await.unwrap_or_else(|error| {
+        let key = live.call_id.as_deref().map(|call_id| call_key(&request, call_id));
+        let send = |key| self.send_one(caller, request, live, key, &mut run);
+        self.once(caller, key, send).await.unwrap_or_else(|error| {
             let mut envelope = Envelope::from(&error);
             envelope.run = run.map(|run: RunId| run.to_string());
             envelope
@@ -57,6 +59,7 @@ impl Engine {
         caller: &Caller,
         request: ExecuteRequest,
         live: Live,
+        call_key: Option<String>,
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
         caller.active()?;
@@ -82,7 +85,7 @@ impl Engine {
             dry_run,
             detached: false,
             node: self.parts.node.clone(),
-            call_key: None,
+            call_key,
             begun_ms,
             outcome: None,
             ended_ms: None,
@@ -189,6 +192,23 @@ impl Sandbox for OneRequest {
             RunReport { outcome, logs: Vec::new(), logs_dropped: 0, times, evidence: None }
         })
     }
+}
+
+/// What makes two requests of one agent the same call.
+fn call_key(request: &ExecuteRequest, call_id: &str) -> String {
+    let body = request.body.as_ref().map(canonical).unwrap_or_default();
+    let fields = json!([request.host, request.query, request.headers]);
+    let key = digest(&[
+        b"execute",
+        request.connection.as_bytes(),
+        request.method.as_bytes(),
+        request.path.as_bytes(),
+        canonical(&fields).as_bytes(),
+        body.as_bytes(),
+        &[u8::from(request.dry_run)],
+        call_id.as_bytes(),
+    ]);
+    ContentHash(key).to_string()
 }
 
 /// What stands for the content of a version: there is no code.

@@ -15,6 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const READING_MS: i64 = 1_500;
 /// Offers open at once; more than can be held (64) are forgotten ones.
 const OFFERS_MAX: usize = 128;
+/// An offer nobody answered is forgotten after the longest time a request can
+/// be held, so that clients that went away use up no place.
+const OFFER_LIFE_MS: i64 = 60 * 60 * 1000;
 /// What is recorded beside a decision.
 const CHANNEL: &str = "elicitation";
 
@@ -82,11 +85,12 @@ impl Engine {
         let Ok(digest) = ContentHash::try_from(view.digest.clone()) else { return Ok(None) };
         let id = format!("{:032x}", u128::from_be_bytes(random::<16>()?));
         let standing = setting.standing() && view.can_stand;
+        let made_ms = self.now();
         let mut offers = self.offers.open();
+        offers.retain(|_, open| made_ms.saturating_sub(open.made_ms) < OFFER_LIFE_MS);
         if offers.values().any(|open| open.ask == view.id) || offers.len() >= OFFERS_MAX {
             return Ok(None);
         }
-        let made_ms = self.now();
         let agent = caller.agent.id.clone();
         offers.insert(id.clone(), Open { agent, ask: view.id.clone(), digest, standing, made_ms });
         Ok(Some(Offer { id, ask: view, standing }))

@@ -7,6 +7,7 @@ use cambium_proxy::{AgentId, RunId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Ended runs kept for collection, and answers kept for calls that come again,
 /// over all agents.
@@ -18,28 +19,48 @@ pub(crate) type Collected = watch::Receiver<Option<Arc<Envelope>>>;
 /// The detached runs of this node.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    places: Mutex<VecDeque<(RunId, AgentId, Collected)>>,
+    places: Mutex<VecDeque<JobPlace>>,
+}
+
+/// One detached run.
+#[derive(Clone)]
+pub(crate) struct JobPlace {
+    run: RunId,
+    agent: AgentId,
+    /// When it began, milliseconds UTC.
+    pub(crate) begun_ms: i64,
+    /// Ends it.
+    pub(crate) cancel: CancellationToken,
+    /// Its answer, once there.
+    pub(crate) answer: Collected,
 }
 
 impl Jobs {
     /// Takes a place. The oldest that has ended makes room.
-    pub(crate) fn add(&self, run: RunId, agent: AgentId) -> watch::Sender<Option<Arc<Envelope>>> {
-        let (done, collected) = watch::channel(None);
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn add(
+        &self,
+        run: RunId,
+        agent: AgentId,
+        begun_ms: i64,
+        cancel: CancellationToken,
+    ) -> watch::Sender<Option<Arc<Envelope>>> {
+        let (done, answer) = watch::channel(None);
+        let mut places = locked(&self.places);
         if places.len() >= KEPT
-            && let Some(oldest) = places.iter().position(|(_, _, c)| c.borrow().is_some())
+            && let Some(oldest) = places.iter().position(|place| place.answer.borrow().is_some())
         {
             places.remove(oldest);
         }
-        places.push_back((run, agent, collected));
+        places.push_back(JobPlace { run, agent, begun_ms, cancel, answer });
         done
     }
 
     /// The place of this agent's run.
-    pub(crate) fn of(&self, agent: &AgentId, run: &RunId) -> Option<Collected> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = places.iter().find(|(id, owner, _)| id == run && owner == agent)?;
-        Some(mine.2.clone())
+    pub(crate) fn of(&self, agent: &AgentId, run: &RunId) -> Option<JobPlace> {
+        locked(&self.places)
+            .iter()
+            .find(|place| place.run == *run && place.agent == *agent)
+            .cloned()
     }
 }
 

@@ -31,6 +31,7 @@ mod owed;
 mod passphrase;
 mod person;
 pub mod port;
+mod process;
 mod publish;
 mod reply;
 mod restored;
@@ -47,7 +48,7 @@ mod types;
 mod waiting;
 mod working_set;
 
-pub use cambium_proxy::{AskId as AskName, Connection};
+pub use cambium_proxy::{AgentId, AskId as AskName, Connection};
 pub use check::{
     CheckReport, Checker, Diagnostic, Severity, check_bytes, check_importing, check_input,
     check_module,
@@ -65,6 +66,7 @@ pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
 pub use in_band::{InBandAnswer, Offer};
 pub use name::ToolName;
 pub use person::{PersonCredential, PersonProof};
+pub use process::Process;
 pub use restored::{Ended, begin_epoch};
 pub use review::{Asked, Flip, Replay};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};

@@ -354,7 +354,7 @@ impl Engine {
             let moved = self.parts.store.promote(agent, tool, MoveCause::Publish, now).await?;
             promoted = moved.changed > 0;
             if promoted {
-                self.send(Event::ListChanged(vec![agent.clone()]));
+                self.send(Event::list_changed([agent.clone()]));
             }
         }
         Ok(draft.published(&loaded.version, connection, true, promoted))
@@ -387,7 +387,7 @@ impl Engine {
             }
         }
         if !agents.is_empty() {
-            self.send(Event::ListChanged(agents.into_iter().collect()));
+            self.send(Event::list_changed(agents));
         }
     }
 }

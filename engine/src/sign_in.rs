@@ -135,7 +135,7 @@ impl Engine {
             Err(fault) => return Err(fault.into()),
         }
         after.status = ConnectionStatus::Connected;
-        self.send(Event::ListChanged(self.in_scope(&after.id).await?));
+        self.send(Event::list_changed(self.in_scope(&after.id).await?));
         Ok(after)
     }
 }

@@ -86,6 +86,13 @@ impl Waiting {
         first_shown(seats, opener, digest).map(|index| seats[index].waiter.run.clone())
     }
 
+    /// What this run waits for.
+    pub(crate) fn ask_of(&self, run: &RunId) -> Option<AskId> {
+        let places = self.places();
+        let waits = |seats: &Vec<Seat>| seats.iter().any(|seat| seat.waiter.run == *run);
+        places.by_ask.iter().find(|(_, seats)| waits(seats)).map(|(ask, _)| ask.clone())
+    }
+
     /// Whether anyone waits for this ask.
     pub(crate) fn any(&self, ask: &AskId) -> bool {
         self.places().by_ask.contains_key(ask)

@@ -52,7 +52,7 @@ impl Engine {
         let agent = &caller.agent.id;
         let moved = self.parts.store.promote(agent, tool, caller.cause, self.now()).await?;
         if moved.changed > 0 {
-            self.send(Event::ListChanged(vec![agent.clone()]));
+            self.send(Event::list_changed([agent.clone()]));
         }
         Ok((moved.size, loaded.listed.clone()))
     }
@@ -65,7 +65,7 @@ impl Engine {
         let out = [(tool.clone(), caller.cause)];
         let moved = self.parts.store.demote(agent, &out, self.now()).await?;
         if moved.changed > 0 {
-            self.send(Event::ListChanged(vec![agent.clone()]));
+            self.send(Event::list_changed([agent.clone()]));
         }
         Ok(moved.size)
     }
@@ -169,7 +169,7 @@ impl Engine {
         }
         let moved = self.parts.store.demote(&agent.id, &out, now).await?;
         if moved.changed > 0 {
-            self.send(Event::ListChanged(vec![agent.id.clone()]));
+            self.send(Event::list_changed([agent.id.clone()]));
         }
         Ok(moved.changed)
     }

@@ -3,6 +3,7 @@
 //! ask may be put at all, and what an answer then decides, is the engine's.
 
 use crate::reply::Reply;
+use crate::tasks::Shown;
 use cambium_engine::{Engine, InBandAnswer, Offer};
 use rmcp::model::{
     ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -139,7 +140,11 @@ pub(crate) struct ParkedCall {
 /// Calls that wait for an answer, by the state their client was given: the name
 /// of an offer, 128 random bits, good for one answer.
 #[derive(Default)]
-pub(crate) struct Parking(Mutex<HashMap<String, ParkedCall>>);
+pub(crate) struct Parking {
+    calls: Mutex<HashMap<String, ParkedCall>>,
+    /// The forms that tasks show.
+    pub(crate) shown: Shown,
+}
 
 impl Parking {
     /// Keeps a call and answers what its client is told; `None` when there is no
@@ -174,7 +179,7 @@ impl Parking {
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
-use cambium_engine::{Caller, Engine, EngineError, Envelope};
+use cambium_engine::{AgentId, Caller, Engine, EngineError, Envelope, PersonProof};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
@@ -34,20 +34,30 @@ pub struct HttpConfig {
     /// Values of `Origin` that are answered: `http://127.0.0.1:7171`. A request
     /// without one comes from no browser and passes.
     pub origins: Vec<String>,
-    /// A token used for requests that carry none, so that a test runner without
-    /// credentials acts as one agent. Only for loopback, and never by default.
-    pub dev_token: Option<String>,
+    /// Whom requests that carry no token are taken for, so that a test runner
+    /// without credentials acts as one agent. Only for loopback, and never by
+    /// default.
+    pub dev_agent: Option<DevAgent>,
     /// Ends every session and stream.
     pub cancel: CancellationToken,
     /// Owns what outlives a request; close it and wait for it at shutdown.
     pub tasks: TaskTracker,
 }
 
+/// An agent a person lets requests act as that carry no token.
+#[derive(Debug, Clone)]
+pub struct DevAgent {
+    /// Which agent. Its own token stays as it is.
+    pub agent: AgentId,
+    /// That a person said so.
+    pub proof: Arc<PersonProof>,
+}
+
 struct Door<H: ServerHandler> {
     engine: Arc<Engine>,
     hosts: Vec<String>,
     origins: Vec<String>,
-    dev_token: Option<String>,
+    dev_agent: Option<DevAgent>,
     sessions: Arc<AgentSessions>,
     service: StreamableHttpService<H, AgentSessions>,
 }
@@ -70,7 +80,7 @@ pub fn http_service_with<H: ServerHandler>(
     config: HttpConfig,
     make: impl Fn() -> H + Send + Sync + 'static,
 ) -> Router {
-    let HttpConfig { hosts, origins, dev_token, cancel, tasks } = config;
+    let HttpConfig { hosts, origins, dev_agent, cancel, tasks } = config;
     let sessions = Arc::new(AgentSessions::default());
     tasks.spawn({
         let (sessions, cancel) = (sessions.clone(), cancel.clone());
@@ -88,7 +98,7 @@ pub fn http_service_with<H: ServerHandler>(
     );
     let lower = |list: Vec<String>| list.iter().map(|entry| entry.to_ascii_lowercase()).collect();
     let (hosts, origins) = (lower(hosts), lower(origins));
-    let door = Arc::new(Door { engine, hosts, origins, dev_token, sessions, service });
+    let door = Arc::new(Door { engine, hosts, origins, dev_agent, sessions, service });
     Router::new().route("/mcp", any(enter::<H>)).with_state(door)
 }
 
@@ -153,11 +163,16 @@ impl<H: ServerHandler> Door<H> {
     }
 
     async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Box<Response>> {
-        let unasked = self.dev_token.as_deref().filter(|_| !headers.contains_key(AUTHORIZATION));
-        let Some(token) = bearer(headers).or(unasked) else {
-            return Err(Box::new(unauthenticated(r#"Bearer realm="cambium""#)));
+        let known = match (bearer(headers), &self.dev_agent) {
+            (Some(token), _) => self.engine.authenticate(token).await,
+            (None, Some(dev)) if !headers.contains_key(AUTHORIZATION) => {
+                self.engine.act_as(&dev.proof, &dev.agent).await
+            }
+            (None, Some(_) | None) => {
+                return Err(Box::new(unauthenticated(r#"Bearer realm="cambium""#)));
+            }
         };
-        self.engine.authenticate(token).await.map_err(|error| match error {
+        known.map_err(|error| match error {
             EngineError::Unauthenticated => Box::new(unauthenticated(
                 r#"Bearer realm="cambium", error="invalid_token", error_description="the agent token is not valid""#,
             )),

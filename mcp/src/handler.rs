@@ -7,16 +7,19 @@ use crate::dispatch::dispatch;
 use crate::heartbeat::beat;
 use crate::instructions::INSTRUCTIONS;
 use crate::list;
+use crate::meta_tools::MetaTool;
 use crate::notices::{Early, next_change};
 use crate::reply::Reply;
-use cambium_engine::{AskName, Caller, Engine, EngineError, InBandAnswer, Live, Offer};
+use crate::tasks;
+use cambium_engine::{AskName, Caller, Engine, EngineError, InBandAnswer, Live, Offer, Status};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Extensions, Implementation,
-    InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CreateTaskResult,
+    Extensions, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -95,6 +98,10 @@ impl Handler {
         }
     }
 
+    async fn task_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        self.caller(&context.extensions).await.map_err(|error| tasks::unknown(&error))
+    }
+
     /// Resolves when nobody waits for the answer any more.
     fn left(&self, extensions: &Extensions) -> CancellationToken {
         let own = || extensions.get::<Parts>()?.extensions.get::<Listener>().cloned();
@@ -146,7 +153,7 @@ impl Handler {
         loop {
             tokio::select! {
                 done = &mut waiting.call => return match done {
-                    Ok(reply) => Ok(CallToolResult::from(reply).into()),
+                    Ok(reply) => Ok(self.as_task(&caller, &name, reply, &context).await),
                     Err(error) => {
                         tracing::error!(%error, "a call ended without an answer");
                         Err(ErrorData::internal_error("the call ended without an answer", None))
@@ -179,6 +186,27 @@ impl Handler {
                 never = &mut beats => match never {},
             }
         }
+    }
+
+    /// A run that goes on is a task to a client that knows them.
+    async fn as_task(
+        &self,
+        caller: &Caller,
+        name: &str,
+        reply: Reply,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let declared = context.client_capabilities().is_some_and(|client| client.supports_tasks());
+        if declared
+            && MetaTool::named(name) == Some(MetaTool::RunTool)
+            && let Reply::Envelope(envelope) = &reply
+            && envelope.status == Status::Running
+            && let Some(run) = &envelope.run
+            && let Ok(task) = tasks::begun(&self.engine, caller, run).await
+        {
+            return CreateTaskResult::new(task).into();
+        }
+        CallToolResult::from(reply).into()
     }
 
     /// A task of its own: a panic in it costs one call, not the session.
@@ -255,8 +283,11 @@ struct Waiting {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_tasks()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("cambium", env!("CARGO_PKG_VERSION")).with_title("Cambium"),
@@ -317,6 +348,38 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.call(request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.task_caller(&context).await?;
+        let forms = Ways::of(context.client_capabilities().as_ref()).form;
+        let shown = &self.parking.shown;
+        let task = tasks::look(&self.engine, shown, &caller, &request.task_id, forms).await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.task_caller(&context).await?;
+        let (task, responses) = (request.task_id, request.input_responses);
+        self.parking.shown.answer(&self.engine, &caller, &task, responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.task_caller(&context).await?;
+        let ended = self.engine.cancel_process(&caller, &request.task_id).await;
+        ended.map_err(|error| tasks::unknown(&error))
     }
 
     fn accepted_subscription_filter(

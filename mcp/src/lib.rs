@@ -22,8 +22,9 @@ mod notices;
 mod reply;
 mod sessions;
 mod stream;
+mod tasks;
 
-pub use door::{HttpConfig, http_service, http_service_with};
+pub use door::{DevAgent, HttpConfig, http_service, http_service_with};
 pub use error::McpError;
 pub use list::listed_tokens;
 pub use stream::serve_stream;

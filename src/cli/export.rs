@@ -1,22 +1,23 @@
 //! `cambium export` and `cambium import`: tools as files, one module each, named
 //! after the tool, and for an agent its working set beside them. What is
 //! imported is published as a person's: checked anew, and asked about anew.
+//! Either is done whole or not begun: what can be known beforehand is looked at
+//! before the first file or version is written.
 
+use super::check::read_module;
 use super::credential::ActorArgs;
 use super::print::field;
 use super::{Context, Said};
+use crate::checker::JailedChecker;
 use crate::control::{Actor, Request};
 use crate::failure::Failure;
-use cambium_engine::ToolName;
+use cambium_engine::{Checker as _, Diagnostic, Severity, ToolName};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The file that names an agent's promoted tools.
 const SET_FILE: &str = "working-set.json";
-/// Largest file read, bytes; the check refuses less.
-const FILE_BYTES: u64 = 1024 * 1024;
-
 /// Arguments of `cambium export`.
 #[derive(clap::Args)]
 pub(crate) struct Export {
@@ -63,20 +64,22 @@ impl Export {
                 }
             }
         }
-        std::fs::create_dir_all(&self.directory)
-            .map_err(|error| unwritten(&self.directory, &error))?;
-        let mut written = Vec::new();
+        let mut files = Vec::new();
         for tool in &names {
             let asked = Request::ToolSource { tool: tool.clone(), version: None };
             let found = context.ask(&asked).await?;
-            let path = self.directory.join(format!("{tool}.ts"));
-            write_new(&path, found["source"].as_str().unwrap_or_default())?;
-            written.push(path.display().to_string());
+            let source = found["source"].as_str().unwrap_or_default().to_owned();
+            files.push((self.directory.join(format!("{tool}.ts")), source));
         }
         if self.agent.is_some() {
             let promoted: Vec<String> = names.iter().map(ToString::to_string).collect();
-            let path = self.directory.join(SET_FILE);
-            write_new(&path, &format!("{:#}\n", json!({ "promoted": promoted })))?;
+            let text = format!("{:#}\n", json!({ "promoted": promoted }));
+            files.push((self.directory.join(SET_FILE), text));
+        }
+        empty_directory(&self.directory)?;
+        let mut written = Vec::new();
+        for (path, text) in &files {
+            write_new(path, text)?;
             written.push(path.display().to_string());
         }
         let text = format!("{} files written to {}", written.len(), self.directory.display());
@@ -93,7 +96,9 @@ impl Import {
             let path = entry.map_err(|error| unread(&self.directory, &error))?.path();
             if path.extension().is_some_and(|end| end == "ts") {
                 let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-                modules.push((ToolName::parse(stem)?, read(&path)?));
+                let tool = ToolName::parse(stem)?;
+                regular(&path)?;
+                modules.push((tool, read_module(&path)?));
             }
         }
         modules.sort_by_cached_key(|(tool, _)| tool.to_string());
@@ -101,30 +106,118 @@ impl Import {
             true => Vec::new(),
             false => working_set(&self.directory)?,
         };
+        let actor: Option<Actor> = match promoted.is_empty() {
+            true => None,
+            false => Some(self.actor.actor()?),
+        };
+        let connections = context.ask(&Request::ConnectionList {}).await?;
+        check(&modules, &connections).await?;
         let mut published = Vec::new();
         for (tool, source) in modules {
             let request =
                 Request::Publish { tool: tool.clone(), connection: None, source, agent: None };
-            let done = context.ask(&request).await.map_err(|mut failure| {
-                failure.message = format!("{tool}: {}", failure.message);
-                failure
+            let done = context.ask(&request).await.map_err(|failure| {
+                about(&tool, failure, &format!("{} were published before", published.len()))
             })?;
             published.push(done);
         }
-        for tool in &promoted {
-            let actor: Actor = self.actor.actor()?;
-            context.ask(&Request::ToolPromote { actor, tool: tool.clone() }).await?;
+        for (done, tool) in promoted.iter().enumerate() {
+            let Some(actor) = actor.clone() else { break };
+            let promote = Request::ToolPromote { actor, tool: tool.clone() };
+            context.ask(&promote).await.map_err(|failure| {
+                let before = format!("{} were published and {done} promoted", published.len());
+                about(tool, failure, &before)
+            })?;
         }
-        let text = format!("{} published, {} promoted", published.len(), promoted.len());
-        Ok(Said::new(text, json!({ "published": published, "promoted": promoted.len() })))
+        let unchanged = published.iter().filter(|done| done["unchanged"] == true).count();
+        let text = format!(
+            "{} published, {unchanged} were current already, {} promoted",
+            published.len() - unchanged,
+            promoted.len()
+        );
+        let json = json!({
+            "published": published, "unchanged": unchanged, "promoted": promoted.len(),
+        });
+        Ok(Said::new(text, json))
+    }
+}
+
+/// Checks every module here, before the server publishes the first.
+async fn check(modules: &[(ToolName, String)], connections: &Value) -> Result<(), Failure> {
+    // A vendor's tools may import what any connection of it lists; which of them
+    // a tool gets is the server's to say.
+    let packages = |vendor: &str| -> Vec<String> {
+        let of = connections.as_array().into_iter().flatten();
+        of.filter(|connection| connection["vendor"] == vendor)
+            .filter_map(|connection| connection["overrides"]["sdks"].as_array())
+            .flatten()
+            .map(|sdk| field(sdk, "name"))
+            .collect()
+    };
+    let checker = JailedChecker::start(false, true, None).await?;
+    let mut faults = Vec::new();
+    for (tool, source) in modules {
+        match checker.check(source, &packages(tool.vendor())).await {
+            Ok(report) if report.ok => {}
+            Ok(report) => {
+                let first =
+                    report.diagnostics.iter().find(|found| found.severity == Severity::Error);
+                let said = first.map(Diagnostic::summary).unwrap_or_default();
+                faults.push(format!("{tool}: {said}"));
+            }
+            Err(reason) => faults.push(format!("{tool}: {reason}")),
+        }
+    }
+    checker.shutdown().await;
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(
+            "check_failed",
+            format!("nothing was published: {}", faults.join("; ")),
+            "correct these modules, or take them out of the directory",
+        )),
+    }
+}
+
+fn about(tool: &ToolName, mut failure: Failure, before: &str) -> Failure {
+    failure.message = format!("{tool}: {}; {before}", failure.message);
+    failure
+}
+
+/// Makes the directory. One that holds something is refused: a half of another
+/// export in it would be imported too.
+fn empty_directory(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| unwritten(path, &error))?;
+    let mut entries = std::fs::read_dir(path).map_err(|error| unwritten(path, &error))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            "file_unwritable",
+            format!("{} is not empty", path.display()),
+            "name an empty or new directory",
+        )),
+    }
+}
+
+/// A link may lead out of the directory, and a pipe never ends.
+fn regular(path: &Path) -> Result<(), Failure> {
+    let found = std::fs::symlink_metadata(path).map_err(|error| unread(path, &error))?;
+    match found.is_file() {
+        true => Ok(()),
+        false => Err(Failure::new(
+            "file_unreadable",
+            format!("{} is not a regular file", path.display()),
+            "put the file itself into the directory",
+        )),
     }
 }
 
 fn working_set(directory: &Path) -> Result<Vec<ToolName>, Failure> {
     let path = directory.join(SET_FILE);
-    if !path.exists() {
+    if std::fs::symlink_metadata(&path).is_err() {
         return Ok(Vec::new());
     }
+    regular(&path)?;
     let wrong = || {
         Failure::new(
             "file_invalid",
@@ -132,18 +225,10 @@ fn working_set(directory: &Path) -> Result<Vec<ToolName>, Failure> {
             "correct it, or pass --no-promote",
         )
     };
-    let set: Value = serde_json::from_str(&read(&path)?).map_err(|_| wrong())?;
+    let set: Value = serde_json::from_str(&read_module(&path)?).map_err(|_| wrong())?;
     let names = set["promoted"].as_array().ok_or_else(wrong)?;
     let parse = |name: &Value| Ok(ToolName::parse(name.as_str().ok_or_else(wrong)?)?);
     names.iter().map(parse).collect()
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| unread(path, &error))?;
-    file.take(FILE_BYTES).read_to_string(&mut text).map_err(|error| unread(path, &error))?;
-    Ok(text)
 }
 
 /// Never over a file that is there.

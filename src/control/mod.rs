@@ -130,7 +130,7 @@ pub(crate) enum Request {
 }
 
 /// A person's credential, as it crosses the socket.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Person {
     /// The passphrase.
@@ -149,7 +149,7 @@ impl From<Person> for PersonCredential {
 }
 
 /// On whose behalf something is done that only an agent does.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Actor {
     /// The agent itself, by its token.

@@ -4,6 +4,7 @@ use crate::Store;
 use crate::database::{Commit, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
+use crate::memory::Question;
 use crate::row::{Read, belongs};
 use crate::seal::{RowName, seal};
 use cambium_engine::Agent;
@@ -77,7 +78,7 @@ impl AgentStore for Store {
     }
 
     fn agent<'a>(&'a self, id: &'a AgentId) -> Answering<'a, Option<Agent>> {
-        Box::pin(self.believed(move || {
+        Box::pin(self.remembered(Question::Agent(id.as_str().to_owned()), move || {
             Box::pin(async move {
                 let mut on = self.read().await?;
                 let row = sqlx::query(AGENT).bind(id.as_str()).fetch_optional(&mut *on).await;
@@ -100,7 +101,7 @@ impl AgentStore for Store {
     }
 
     fn agent_of_token<'a>(&'a self, token: &'a SecretHash) -> Answering<'a, Option<Agent>> {
-        Box::pin(self.believed(move || {
+        Box::pin(self.remembered(Question::OfToken(*token), move || {
             Box::pin(async move {
                 let mut on = self.read().await?;
                 let row = sqlx::query(OF_TOKEN).bind(&token[..]).fetch_optional(&mut *on).await;

@@ -4,6 +4,7 @@
 use crate::database::{Commit, Seen};
 use crate::error::fault;
 use crate::ledger::Claim;
+use crate::memory::Question;
 use crate::row::{Read, belongs, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
 use crate::{Store, decisions, secrets, sets};
@@ -34,8 +35,11 @@ pub(crate) const FIND: &str = connection!(
     ORDER BY CASE WHEN connection_id = $2 THEN 0 ELSE 1 END LIMIT 1"
 );
 const ALL: &str = connection!("WHERE person_id = $1 ORDER BY slug");
-pub(crate) const SCOPE: &str =
-    "SELECT agent_id FROM connection_scopes WHERE connection_id = $1 ORDER BY agent_id";
+pub(crate) const SCOPE: &str = concat!(
+    "SELECT agent_id, ",
+    seal!(connection_scopes),
+    " AS seal FROM connection_scopes WHERE connection_id = $1 ORDER BY agent_id"
+);
 // Promoted tools whose current version runs on the connection.
 pub(crate) const LEAVING: &str = "SELECT DISTINCT m.agent_id, m.tool
     FROM versions v
@@ -51,7 +55,7 @@ impl ConnectionSource for Store {
         &'a self,
         id: &'a ConnectionId,
     ) -> BoxFuture<'a, Result<Option<Connection>, StoreFault>> {
-        Box::pin(self.believed(move || {
+        Box::pin(self.remembered(Question::Connection(id.as_str().to_owned()), move || {
             Box::pin(async move {
                 let mut on = self.read().await?;
                 let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(&mut *on).await;
@@ -117,17 +121,20 @@ impl ConnectionStore for Store {
         person: &'a PersonId,
         id_or_slug: &'a str,
     ) -> Answering<'a, Option<Connection>> {
-        Box::pin(self.believed(move || {
-            Box::pin(async move {
-                let mut on = self.read().await?;
-                let row = sqlx::query(FIND)
-                    .bind(person.as_str())
-                    .bind(id_or_slug)
-                    .fetch_optional(&mut *on)
-                    .await;
-                one(row.map_err(fault)?)
-            })
-        }))
+        Box::pin(self.remembered(
+            Question::FindConnection(person.as_str().to_owned(), id_or_slug.to_owned()),
+            move || {
+                Box::pin(async move {
+                    let mut on = self.read().await?;
+                    let row = sqlx::query(FIND)
+                        .bind(person.as_str())
+                        .bind(id_or_slug)
+                        .fetch_optional(&mut *on)
+                        .await;
+                    one(row.map_err(fault)?)
+                })
+            },
+        ))
     }
 
     fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>> {
@@ -142,16 +149,21 @@ impl ConnectionStore for Store {
     }
 
     fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>> {
-        Box::pin(self.believed(move || {
+        Box::pin(self.remembered(Question::Scope(connection.as_str().to_owned()), move || {
             Box::pin(async move {
                 let mut on = self.read().await?;
                 let rows = sqlx::query(SCOPE).bind(connection.as_str()).fetch_all(&mut *on).await;
                 let rows = rows.map_err(fault)?;
-                let agents: Result<Vec<_>, _> =
-                    rows.iter().map(|row| row.id("agent_id", AgentId::new)).collect();
                 let set = vec![connection.as_str().to_owned()];
-                let count = rows.len() as u64;
-                Ok((agents?, vec![Claim::Counts(Table::ConnectionScopes, set, count)]))
+                let mut claims =
+                    vec![Claim::Counts(Table::ConnectionScopes, set, rows.len() as u64)];
+                let mut agents = Vec::with_capacity(rows.len());
+                for row in &rows {
+                    let agent = row.id("agent_id", AgentId::new)?;
+                    claims.push(Claim::Is(RowName::scope(connection, &agent), row.get_as("seal")?));
+                    agents.push(agent);
+                }
+                Ok((agents, claims))
             })
         }))
     }

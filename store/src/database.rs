@@ -6,6 +6,7 @@
 
 use crate::error::fault;
 use crate::ledger::{Claim, Ledger, Place};
+use crate::memory::{Memory, Question};
 use crate::seal::RowName;
 use crate::{StoreError, schema};
 use cambium_proxy::{BoxFuture, MacKey, StoreFault};
@@ -45,6 +46,7 @@ struct Inner {
     path: Option<PathBuf>,
     /// Set once the file was opened, before anybody has the store.
     ledger: OnceLock<Ledger>,
+    memory: Memory,
 }
 
 /// When a write transaction's commit answers.
@@ -124,6 +126,7 @@ impl Store {
             readers: pool(READERS).connect_lazy_with(readers),
             path: Some(path.to_owned()),
             ledger: OnceLock::new(),
+            memory: Memory::default(),
         });
         store.prepare(path, key, place).await?;
         Ok(store)
@@ -140,6 +143,7 @@ impl Store {
             readers: only,
             path: None,
             ledger: OnceLock::new(),
+            memory: Memory::default(),
         });
         // Nobody else can write it: its ledger needs nobody's key.
         store.prepare(&PathBuf::from(":memory:"), MacKey::new([0; 32]), Place::Memory).await?;
@@ -215,11 +219,34 @@ impl Store {
         &'a self,
         read: impl Fn() -> BoxFuture<'a, Seen<T>> + Send + Sync,
     ) -> Result<T, StoreFault> {
+        self.borne_out(read).await.map(|(value, _)| value)
+    }
+
+    /// The same for what every call asks: an answer is given again as long as
+    /// the ledger bears out what it rests on.
+    pub(crate) async fn remembered<'a, T: Clone + Send + Sync + 'static>(
+        &'a self,
+        question: Question,
+        read: impl Fn() -> BoxFuture<'a, Seen<T>> + Send + Sync,
+    ) -> Result<T, StoreFault> {
+        let memory = &self.inner.memory;
+        if let Some(answer) = memory.recall(&question, self.ledger()?) {
+            return Ok(answer);
+        }
+        let (answer, claims) = self.borne_out(read).await?;
+        memory.keep(question, &answer, claims);
+        Ok(answer)
+    }
+
+    async fn borne_out<'a, T>(
+        &'a self,
+        read: impl Fn() -> BoxFuture<'a, Seen<T>> + Send + Sync,
+    ) -> Seen<T> {
         let ledger = self.ledger()?;
         let mut known = None;
         loop {
             let (value, claims) = read().await?;
-            let Some(odd) = ledger.odd(&claims) else { return Ok(value) };
+            let Some(odd) = ledger.odd(&claims) else { return Ok((value, claims)) };
             let mut writing = self.write(Commit::Quick).await?;
             writing.catch_up().await?;
             drop(writing);

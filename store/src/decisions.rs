@@ -6,6 +6,7 @@ use crate::Store;
 use crate::database::{Commit, Seen, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
+use crate::memory::Question;
 use crate::row::{Read, to_word, whole};
 use crate::seal::{RowName, seal};
 use cambium_proxy::{
@@ -73,28 +74,31 @@ impl ApprovalSource for Store {
         tool: &'a str,
         version: &'a ContentHash,
     ) -> BoxFuture<'a, Result<Option<DecisionRow>, StoreFault>> {
-        Box::pin(self.believed(move || {
-            Box::pin(async move {
-                let mut on = self.read().await?;
-                let denied = sqlx::query(DENIED_ELSEWHERE)
-                    .bind(agent.as_str())
-                    .bind(tool)
-                    .bind(version.to_string())
-                    .fetch_optional(&mut *on)
-                    .await
-                    .map_err(fault)?;
-                let row = match denied {
-                    Some(row) => Some(row),
-                    None => sqlx::query(STANDING)
+        Box::pin(self.remembered(
+            Question::Standing(agent.as_str().to_owned(), tool.to_owned(), version.to_string()),
+            move || {
+                Box::pin(async move {
+                    let mut on = self.read().await?;
+                    let denied = sqlx::query(DENIED_ELSEWHERE)
                         .bind(agent.as_str())
                         .bind(tool)
+                        .bind(version.to_string())
                         .fetch_optional(&mut *on)
                         .await
-                        .map_err(fault)?,
-                };
-                claimed(row.as_ref(), |found| stands(agent, tool, Some(version), found))
-            })
-        }))
+                        .map_err(fault)?;
+                    let row = match denied {
+                        Some(row) => Some(row),
+                        None => sqlx::query(STANDING)
+                            .bind(agent.as_str())
+                            .bind(tool)
+                            .fetch_optional(&mut *on)
+                            .await
+                            .map_err(fault)?,
+                    };
+                    claimed(row.as_ref(), |found| stands(agent, tool, Some(version), found))
+                })
+            },
+        ))
     }
 
     fn decision<'a>(

@@ -23,8 +23,8 @@
 //!
 //! Transactions that span owners, each through the owner's own function:
 //! *publish* (versions, pointers, members, history), *revoke* (connections,
-//! members, history, decisions), *change* (connections, secrets), *settle* (asks, decisions), *end of a run that
-//! was a use* (runs, members).
+//! members, history, decisions), *change* (connections, secrets), *settle* (asks, decisions).
+//! The end of a run that was a use is two statements, the use (members) first.
 //!
 //! Statements keep to what SQLite and PostgreSQL both take; the schema is
 //! written per database, since triggers and column types differ.
@@ -38,6 +38,7 @@ mod decisions;
 mod error;
 mod head;
 mod ledger;
+mod memory;
 mod people;
 #[cfg(test)]
 mod plans;

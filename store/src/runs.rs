@@ -66,25 +66,24 @@ impl RunStore for Store {
 
     fn end_run<'a>(&'a self, end: &'a RunEnd) -> Answering<'a, ()> {
         Box::pin(async move {
-            let mut writing = self.write(Commit::Quick).await?;
-            let ended = sqlx::query(
+            let mut alone = self.alone().await?;
+            // The use first: a death in between leaves a run that has not ended,
+            // and the node's next start ends it.
+            if end.used {
+                sets::use_tool_of(alone.on(), &end.id, end.ended_ms).await?;
+            }
+            sqlx::query(
                 "UPDATE runs SET outcome = $2, ended_ms = $3, evidence = $4
-                WHERE run_id = $1 AND outcome IS NULL RETURNING agent_id, tool",
+                WHERE run_id = $1 AND outcome IS NULL",
             )
             .bind(end.id.as_str())
             .bind(&end.outcome)
             .bind(end.ended_ms)
             .bind(end.evidence.as_deref())
-            .fetch_optional(writing.on())
+            .execute(alone.on())
             .await
-            .map_err(fault)?;
-            if let Some(row) = ended
-                && end.used
-            {
-                let (agent, tool) = (row.id("agent_id", AgentId::new)?, row.tool("tool")?);
-                sets::use_tool(writing.on(), &agent, &tool, end.ended_ms).await?;
-            }
-            writing.commit().await
+            .map(drop)
+            .map_err(fault)
         })
     }
 

@@ -8,7 +8,7 @@ use crate::error::fault;
 use crate::row::{Read, belongs, to_word};
 use cambium_engine::port::{Answering, Moved, SetRow, SetStore};
 use cambium_engine::{HistoryEntry, MoveCause, ToolName};
-use cambium_proxy::{AgentId, StoreFault};
+use cambium_proxy::{AgentId, RunId, StoreFault};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
@@ -150,21 +150,21 @@ pub(crate) async fn move_out(
     Ok(true)
 }
 
-/// Sets an agent's last use of a tool, never back.
-pub(crate) async fn use_tool(
+/// Sets the last use of a tool by the agent of a run that has not ended, never
+/// back.
+pub(crate) async fn use_tool_of(
     on: &mut SqliteConnection,
-    agent: &AgentId,
-    tool: &ToolName,
+    run: &RunId,
     at_ms: i64,
 ) -> Result<(), StoreFault> {
     sqlx::query(
         "INSERT INTO members (agent_id, tool, person_id, promoted, last_used_ms)
-        SELECT agent_id, $2, person_id, 0, $3 FROM agents WHERE agent_id = $1
+        SELECT agent_id, tool, person_id, 0, $2 FROM runs
+        WHERE run_id = $1 AND outcome IS NULL
         ON CONFLICT (agent_id, tool) DO UPDATE SET last_used_ms = excluded.last_used_ms
         WHERE members.last_used_ms IS NULL OR members.last_used_ms < excluded.last_used_ms",
     )
-    .bind(agent.as_str())
-    .bind(tool.to_string())
+    .bind(run.as_str())
     .bind(at_ms)
     .execute(on)
     .await

@@ -4,6 +4,7 @@ use crate::Store;
 use crate::database::Commit;
 use crate::error::fault;
 use crate::ledger::Claim;
+use crate::memory::Question;
 use crate::row::{Read, belongs, whole};
 use crate::seal::{RowName, Table};
 use cambium_engine::port::{Answering, SwitchRow, SwitchStore};
@@ -15,21 +16,24 @@ const SWITCH: &str = "SELECT agent_id, name, sequence, value, at_ms, mac FROM sw
 
 impl SwitchStore for Store {
     fn switch<'a>(&'a self, agent: &'a AgentId, name: &'a str) -> Answering<'a, Option<SwitchRow>> {
-        Box::pin(self.believed(move || {
-            Box::pin(async move {
-                let mut on = self.read().await?;
-                let row = sqlx::query(SWITCH)
-                    .bind(agent.as_str())
-                    .bind(name)
-                    .fetch_optional(&mut *on)
-                    .await;
-                let row = row.map_err(fault)?.as_ref().map(read).transpose()?;
-                let newest = row.as_ref().map_or(0, |row| row.sequence);
-                // No gaps, so the newest is how many there are.
-                let set = vec![agent.as_str().to_owned(), name.to_owned()];
-                Ok((row, vec![Claim::Counts(Table::Switches, set, newest)]))
-            })
-        }))
+        Box::pin(self.remembered(
+            Question::Switch(agent.as_str().to_owned(), name.to_owned()),
+            move || {
+                Box::pin(async move {
+                    let mut on = self.read().await?;
+                    let row = sqlx::query(SWITCH)
+                        .bind(agent.as_str())
+                        .bind(name)
+                        .fetch_optional(&mut *on)
+                        .await;
+                    let row = row.map_err(fault)?.as_ref().map(read).transpose()?;
+                    let newest = row.as_ref().map_or(0, |row| row.sequence);
+                    // No gaps, so the newest is how many there are.
+                    let set = vec![agent.as_str().to_owned(), name.to_owned()];
+                    Ok((row, vec![Claim::Counts(Table::Switches, set, newest)]))
+                })
+            },
+        ))
     }
 
     fn set_switch<'a>(&'a self, row: &'a SwitchRow) -> Answering<'a, ()> {

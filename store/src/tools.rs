@@ -4,6 +4,7 @@
 use crate::database::{Commit, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
+use crate::memory::Question;
 use crate::row::{Read, corrupt, to_json, to_word, whole};
 use crate::seal::RowName;
 use crate::seal::Table;
@@ -40,19 +41,22 @@ impl ToolStore for Store {
         person: &'a PersonId,
         tool: &'a ToolName,
     ) -> Answering<'a, Option<Pointer>> {
-        Box::pin(self.believed(move || {
-            Box::pin(async move {
-                let mut on = self.read().await?;
-                let row = sqlx::query(POINTER)
-                    .bind(person.as_str())
-                    .bind(tool.to_string())
-                    .fetch_optional(&mut *on)
-                    .await;
-                let pointer = row.map_err(fault)?.as_ref().map(read_pointer).transpose()?;
-                let newest = pointer.as_ref().map_or(0, |pointer| pointer.sequence);
-                Ok((pointer, vec![newest_is(person, tool, newest)]))
-            })
-        }))
+        Box::pin(self.remembered(
+            Question::Pointer(person.as_str().to_owned(), tool.to_string()),
+            move || {
+                Box::pin(async move {
+                    let mut on = self.read().await?;
+                    let row = sqlx::query(POINTER)
+                        .bind(person.as_str())
+                        .bind(tool.to_string())
+                        .fetch_optional(&mut *on)
+                        .await;
+                    let pointer = row.map_err(fault)?.as_ref().map(read_pointer).transpose()?;
+                    let newest = pointer.as_ref().map_or(0, |pointer| pointer.sequence);
+                    Ok((pointer, vec![newest_is(person, tool, newest)]))
+                })
+            },
+        ))
     }
 
     fn pointers<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Pointer>> {

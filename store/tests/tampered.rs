@@ -148,6 +148,7 @@ fn edits() -> Vec<(&'static str, String)> {
         ("a private range opened", "UPDATE connections SET exceptions = '[]'".into()),
         ("an authority of mine", "UPDATE connections SET ca_pem = 'mine'".into()),
         ("a scope widened", "DELETE FROM connection_scopes".into()),
+        ("a scope that changes hands", "UPDATE connection_scopes SET agent_id = 'agent-2'".into()),
         (
             "a scope of mine",
             "INSERT INTO connection_scopes VALUES ('connection-3', 'agent-2', 'person-1')".into(),

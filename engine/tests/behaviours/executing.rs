@@ -172,6 +172,33 @@ async fn b039_a_call_that_comes_again_under_its_own_name_writes_once() {
 }
 
 #[tokio::test]
+async fn b039_a_single_request_that_comes_again_under_its_own_name_writes_once() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    let mut events = house.engine.events();
+    let send = |id: &'static str, body| {
+        let (engine, caller) = (house.engine.clone(), caller.clone());
+        let request = ExecuteRequest { body: Some(body), ..one("POST") };
+        tokio::spawn(async move { engine.execute(&caller, request, named(id)).await })
+    };
+    let first = send("c1", json!({"n": 1}));
+    let ask = house.opened(&mut events).await;
+    house.decide(&ask, Answer::Once).await.unwrap();
+    // the vendor's port is closed, so nobody knows whether it wrote
+    first.await.unwrap();
+    assert_eq!(house.let_go("POST").await, 1);
+    let again = send("c1", json!({"n": 1})).await.unwrap();
+    assert_eq!(code(&again), "outcome_unknown");
+    assert_eq!(house.let_go("POST").await, 1, "the second was not sent");
+    // another body under the same name is another request, and asks for itself
+    let other = send("c1", json!({"n": 2}));
+    let ask = house.opened(&mut events).await;
+    assert_eq!(ask.body.as_deref(), Some(r#"{"n":2}"#));
+    house.decide(&ask, Answer::Deny).await.unwrap();
+    assert_eq!(code(&other.await.unwrap()), "tool_denied");
+}
+
+#[tokio::test]
 async fn b039_a_call_that_only_waited_may_come_again() {
     let house = House::waiting(Duration::from_millis(30)).await;
     let (_, caller) = house.furnished().await;
@@ -214,7 +241,7 @@ async fn b052_a_person_moves_the_pointer_back_and_it_asks_again() {
     let back = house.engine.rollback(&person, &tool("create"), 1).await.unwrap();
     assert_eq!((back.version, back.unchanged), (1, false));
     let told = crate::house::sent(&mut changes);
-    assert!(told.contains(&cambium_engine::Event::ListChanged(vec![agent.id.clone()])), "{told:?}");
+    assert!(told.contains(&cambium_engine::Event::list_changed([agent.id.clone()])), "{told:?}");
     assert_eq!(house.engine.read_tool_source(&tool("create"), None).await.unwrap().version, 1);
     assert!(house.engine.rollback(&person, &tool("create"), 1).await.unwrap().unchanged);
     let missing = house.engine.rollback(&person, &tool("create"), 9).await.unwrap_err();

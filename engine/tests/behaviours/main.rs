@@ -13,5 +13,6 @@ mod persons;
 mod properties;
 mod publishing;
 mod running;
+mod storms;
 mod sweeping;
 mod working_sets;

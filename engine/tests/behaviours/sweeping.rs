@@ -18,7 +18,7 @@ async fn b071_an_unused_tool_leaves_and_its_agent_is_told_once() {
     house.clock.advance(1);
     let mut events = house.engine.events();
     assert_eq!(house.engine.sweep().await.unwrap(), 1);
-    assert_eq!(sent(&mut events), [Event::ListChanged(vec![agent.id.clone()])]);
+    assert_eq!(sent(&mut events), [Event::list_changed([agent.id.clone()])]);
     assert_eq!(house.listed(&caller).await, ["shop__two"]);
     let history = house.engine.history(&agent.id).await.unwrap();
     assert_eq!((history[0].promoted, history[0].cause), (false, MoveCause::Idle));

@@ -9,7 +9,7 @@ mod fixtures;
 #[allow(dead_code, unused_imports)]
 mod support;
 
-use cambium_mcp::{HttpConfig, http_service_with};
+use cambium_mcp::{DevAgent, HttpConfig, http_service_with};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use support::World;
@@ -33,7 +33,7 @@ async fn conformance(package: &str, arguments: &[&str], expected: &str) {
     let config = HttpConfig {
         hosts: vec![address.to_string()],
         origins: vec![format!("http://{address}")],
-        dev_token: Some(agent.token),
+        dev_agent: Some(DevAgent { agent: agent.id, proof: world.proof.clone() }),
         cancel: world.cancel.clone(),
         tasks: world.tasks.clone(),
     };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod support;
+mod tasks;
 
 mod asking;
 mod calls;

@@ -2,8 +2,9 @@
 
 use super::World;
 use rmcp::model::{
-    CallToolRequestParams, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, FormElicitationCapability, ProgressNotificationParam, ProtocolVersion,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, FormElicitationCapability, ProgressNotificationParam,
+    ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -51,6 +52,8 @@ pub(crate) struct Ears {
     said: mpsc::UnboundedSender<Heard>,
     /// A client with it declares that it shows forms.
     forms: Option<mpsc::UnboundedSender<Form>>,
+    /// It declares that it knows tasks.
+    tasks: bool,
 }
 
 impl ClientHandler for Ears {
@@ -59,6 +62,10 @@ impl ClientHandler for Ears {
         if self.forms.is_some() {
             let form = ElicitationCapability::new().with_form(FormElicitationCapability::default());
             info.capabilities.elicitation = Some(form);
+        }
+        if self.tasks {
+            let tasks = ClientCapabilities::builder().enable_tasks().build();
+            info.capabilities.extensions = tasks.extensions;
         }
         info
     }
@@ -109,33 +116,43 @@ pub(crate) async fn connect_asked(
     era: Era,
 ) -> (Client, mpsc::UnboundedReceiver<Form>) {
     let (forms, shown) = mpsc::unbounded_channel();
+    let ears = |said| Ears { said, forms: Some(forms), tasks: false };
     let client = match over {
-        Over::Http => http(&world.listen().await, token, era, Some(forms)).await,
-        Over::Stream => stream(world, token, era, Some(forms)).await,
+        Over::Http => http(&world.listen().await, token, era, ears).await,
+        Over::Stream => stream(world, token, era, ears).await,
     };
     (client, shown)
 }
 
-pub(crate) async fn connect_http(url: &str, token: &str, era: Era) -> Client {
-    http(url, token, era, None).await
+/// A client that knows tasks and shows forms.
+pub(crate) async fn connect_tasked(world: &World, token: &str, over: Over, era: Era) -> Client {
+    let (forms, _) = mpsc::unbounded_channel();
+    let ears = |said| Ears { said, forms: Some(forms), tasks: true };
+    match over {
+        Over::Http => http(&world.listen().await, token, era, ears).await,
+        Over::Stream => stream(world, token, era, ears).await,
+    }
 }
 
-type Forms = Option<mpsc::UnboundedSender<Form>>;
+pub(crate) async fn connect_http(url: &str, token: &str, era: Era) -> Client {
+    http(url, token, era, |said| Ears { said, forms: None, tasks: false }).await
+}
 
-async fn http(url: &str, token: &str, era: Era, forms: Forms) -> Client {
+type Said = mpsc::UnboundedSender<Heard>;
+
+async fn http(url: &str, token: &str, era: Era, ears: impl FnOnce(Said) -> Ears) -> Client {
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
     let (said, heard) = mpsc::unbounded_channel();
     let transport = StreamableHttpClientTransport::from_config(config);
-    let service =
-        serve_client_with_lifecycle(Ears { said, forms }, transport, lifecycle(era)).await.unwrap();
+    let service = serve_client_with_lifecycle(ears(said), transport, lifecycle(era)).await.unwrap();
     Client { service, heard }
 }
 
 pub(crate) async fn connect_stream(world: &World, token: &str, era: Era) -> Client {
-    stream(world, token, era, None).await
+    stream(world, token, era, |said| Ears { said, forms: None, tasks: false }).await
 }
 
-async fn stream(world: &World, token: &str, era: Era, forms: Forms) -> Client {
+async fn stream(world: &World, token: &str, era: Era, ears: impl FnOnce(Said) -> Ears) -> Client {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(far);
     let (engine, cancel) = (world.engine.clone(), world.cancel.clone());
@@ -144,8 +161,7 @@ async fn stream(world: &World, token: &str, era: Era, forms: Forms) -> Client {
         cambium_mcp::serve_stream(engine, token, read, write, cancel).await.unwrap();
     });
     let (said, heard) = mpsc::unbounded_channel();
-    let service =
-        serve_client_with_lifecycle(Ears { said, forms }, near, lifecycle(era)).await.unwrap();
+    let service = serve_client_with_lifecycle(ears(said), near, lifecycle(era)).await.unwrap();
     Client { service, heard }
 }
 

@@ -6,7 +6,7 @@ mod raw;
 mod sandbox;
 
 pub(crate) use client::{
-    Client, Era, Form, Heard, Over, connect, connect_asked, connect_stream, object,
+    Client, Era, Form, Heard, Over, connect, connect_asked, connect_stream, connect_tasked, object,
 };
 pub(crate) use raw::{Raw, messages};
 pub(crate) use sandbox::Puppet;
@@ -66,7 +66,7 @@ pub(crate) struct TestAgent {
 pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
     pub(crate) puppet: Arc<Puppet>,
-    pub(crate) proof: PersonProof,
+    pub(crate) proof: Arc<PersonProof>,
     pub(crate) clock: Arc<LateClock>,
     pub(crate) cancel: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -152,7 +152,7 @@ impl World {
         let world = Self {
             engine,
             puppet,
-            proof,
+            proof: Arc::new(proof),
             clock,
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -212,7 +212,7 @@ impl World {
         let config = HttpConfig {
             hosts,
             origins: vec![ORIGIN.into()],
-            dev_token: None,
+            dev_agent: None,
             cancel: self.cancel.clone(),
             tasks: self.tasks.clone(),
         };
