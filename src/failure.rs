@@ -107,12 +107,15 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
             "list the connections with `cambium connections list`; `cambium connections add` makes one"
         }
         "connection_not_in_scope" => "name a connection this agent may use, or another agent",
-        "connection_revoked" => "make the connection anew with `cambium connections add`",
+        "connection_revoked" => {
+            "take the revoke back with `cambium connections reconnect SLUG`, or choose another name"
+        }
         "credential_missing" => {
-            "make the connection anew with its secret on stdin: `cambium connections add`"
+            "enter it with the secret on stdin: `cambium connections set SLUG --secret-stdin`"
         }
         "tool_error" => "read the message; `cambium tools source VENDOR NAME` shows the code",
         "timeout" => "raise --timeout, or ask the vendor for less",
+        "proposal_not_found" => "list them with `cambium connections proposals list`",
         "run_not_found" => "use the `run` a call answered",
         _ => return next,
     };

@@ -15,7 +15,7 @@ const HELD: &[(u16, &str)] =
 
 /// Not built yet.
 const DUE: &[u16] = &[
-    78, 79, 81, 82, 84, 86, 87, // acquire, request_* and the low-level set
+    84, 86, 87, // acquire and the low-level set
     88, 89, // the console
 ];
 

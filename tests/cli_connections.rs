@@ -86,3 +86,55 @@ fn what_nobody_can_open_is_refused_with_the_value() {
     let refused = support::ended(without.output().unwrap());
     assert_eq!(refused.code, 5, "{}", refused.stderr);
 }
+
+#[test]
+fn a_known_vendor_needs_a_name_and_a_secret() {
+    let home = Home::new();
+    let _server = home.set_up();
+    let list = home.run(&["connections", "presets"]).ok();
+    assert!(list.as_array().unwrap().len() > 20);
+    let made =
+        home.run_with(&["connections", "add", "work", "--preset", "github"], "ghp-0123456789");
+    let made = made.ok();
+    assert_eq!((&made["vendor"], &made["display_name"]), (&json!("github"), &json!("GitHub")));
+    assert_eq!(made["hosts"][1]["name"], "uploads.github.com");
+    assert_eq!(made["overrides"]["headers"], json!(["x-github-api-version"]));
+    let asks = home.run_with(&["connections", "add", "books", "--preset", "unleashed"], "key");
+    assert!(asks.stderr.contains("--set key_id"), "{}", asks.stderr);
+    let add = ["connections", "add", "books", "--preset", "unleashed", "--set", "key_id=me"];
+    let made = home.run_with(&add, "0123456789").ok();
+    assert_eq!(made["scheme"]["key_id"], "me");
+    let unknown = home.run(&["connections", "presets", "nobody"]);
+    assert_eq!(unknown.error(), "argument_invalid");
+}
+
+#[test]
+fn b083_a_revoked_name_is_no_dead_end_and_a_secret_is_replaced() {
+    let home = Home::new();
+    let _server = home.set_up();
+    let add = ["connections", "add", "shop", "--host", "api.shop.example"];
+    home.run_with(&add, "0123456789").ok();
+    home.run(&["connections", "revoke", "shop"]).ok();
+    let again = home.run_with(&add, "0123456789");
+    assert_eq!(again.error(), "connection_revoked");
+    assert!(again.stderr.contains("connections reconnect"), "{}", again.stderr);
+    let back = home.run(&["connections", "reconnect", "shop"]).ok();
+    assert_eq!((&back["status"], &back["generation"]), (&json!("connected"), &json!(2)));
+    let same = ["connections", "set", "shop", "--secret-stdin", "--same-account"];
+    assert_eq!(home.run_with(&same, "abcdefghij").ok()["generation"], 2);
+    let other = ["connections", "set", "shop", "--secret-stdin"];
+    assert_eq!(home.run_with(&other, "klmnopqrst").ok()["generation"], 3);
+    home.run(&["connections", "revoke", "shop"]).ok();
+    let back = ["connections", "reconnect", "shop", "--secret-stdin"];
+    assert_eq!(home.run_with(&back, "uvwxyzabcd").ok()["generation"], 4);
+    let rows = home.run(&["audit", "list"]).ok();
+    let changes: Vec<_> =
+        rows.as_array().unwrap().iter().filter(|row| row["event"]["kind"] == "change").collect();
+    let notes: String = changes.iter().map(|row| row["event"]["notes"].to_string()).collect();
+    for note in ["now: reconnected", "another secret of the same account"] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    for secret in ["0123456789", "abcdefghij", "klmnopqrst", "uvwxyzabcd"] {
+        assert!(!rows.to_string().contains(secret));
+    }
+}

@@ -83,6 +83,7 @@ impl From<EngineError> for Problem {
             | EngineError::ConnectionNotFound(_)
             | EngineError::AgentNotFound(_)
             | EngineError::AskNotFound(_)
+            | EngineError::ProposalNotFound(_)
             | EngineError::RunNotFound(_) => StatusCode::NOT_FOUND,
             EngineError::AskSettled { .. }
             | EngineError::Taken(_)
@@ -90,6 +91,7 @@ impl From<EngineError> for Problem {
             EngineError::PersonRequired
             | EngineError::Unauthenticated
             | EngineError::AgentPaused(_)
+            | EngineError::ProposalRefused(_)
             | EngineError::Refused(_) => StatusCode::FORBIDDEN,
             EngineError::NameInvalid { .. }
             | EngineError::InputInvalid(_)
@@ -97,7 +99,7 @@ impl From<EngineError> for Problem {
             | EngineError::CheckFailed(_)
             | EngineError::DryRunFailed(_)
             | EngineError::OutOfRange { .. } => StatusCode::BAD_REQUEST,
-            EngineError::Busy => StatusCode::TOO_MANY_REQUESTS,
+            EngineError::Busy | EngineError::ProposalsFull(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::RunFailed { .. }
             | EngineError::Store(_)
             | EngineError::SandboxUnavailable(_) => StatusCode::SERVICE_UNAVAILABLE,

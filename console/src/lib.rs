@@ -1,5 +1,6 @@
 //! What a person looks at and decides in: login, the asks with their exact
-//! requests, the agents and what stands in their working sets.
+//! requests, the connections agents ask for and where their secrets are
+//! entered, the agents and what stands in their working sets.
 //!
 //! Plain pages and forms, no script. Every page is behind the exact Host and
 //! Origin checks of `guard`, every form carries the session's token, and
@@ -10,6 +11,7 @@
 mod civil;
 mod decoded;
 mod error;
+mod form;
 mod guard;
 mod pages;
 mod session;
@@ -22,8 +24,8 @@ use axum::routing::{get, post};
 use cambium_engine::Engine;
 use std::sync::Arc;
 
-/// Largest form, bytes: two passphrases and a few names.
-const FORM_BYTES_MAX: usize = 16 * 1024;
+/// Largest form, bytes: a secret of 64 KiB, percent-encoded, with room.
+const FORM_BYTES_MAX: usize = 256 * 1024;
 
 /// How the console is served.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +55,7 @@ pub fn router(engine: Arc<Engine>, settings: Settings) -> Router {
         .route("/logout", post(pages::login::leave))
         .route("/asks", get(pages::asks::list))
         .route("/asks/{id}", get(pages::asks::show).post(pages::asks::decide))
+        .route("/handoff/{link}", get(pages::handoff::show).post(pages::handoff::answer))
         .route("/agents", get(pages::agents::list))
         .route("/agents/{id}", get(pages::agents::show))
         .route("/toolbox", get(pages::toolbox::list))

@@ -5,6 +5,7 @@
 pub(crate) mod agents;
 pub(crate) mod asks;
 pub(crate) mod connections;
+pub(crate) mod handoff;
 pub(crate) mod login;
 pub(crate) mod sign_in;
 pub(crate) mod toolbox;
@@ -23,7 +24,7 @@ pub(crate) struct Frame {
     notices: Vec<String>,
     /// The session's form token; empty without a session.
     form: String,
-    /// How many asks wait.
+    /// How many asks and proposals wait.
     open: usize,
 }
 
@@ -35,11 +36,10 @@ impl Frame {
 
     /// For a page of a session.
     pub(crate) async fn of(console: &Console, visitor: &Visitor) -> Result<Self, Problem> {
-        let asks = console.engine.asks().await?;
         Ok(Self {
             notices: console.settings.notices.clone(),
             form: visitor.form_token(),
-            open: asks.iter().filter(|ask| ask.state == "open").count(),
+            open: console.engine.waiting().await?,
         })
     }
 }

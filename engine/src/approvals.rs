@@ -7,7 +7,10 @@ use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
 use crate::diff;
 use crate::port::{AskReason, AskRow, AskState, Store};
 use crate::waiting::{Verdict, Waiting};
-use crate::{AskView, DecideRequest, Engine, EngineError, Event, InBand, PersonProof, ToolName};
+use crate::{
+    AskView, DecideRequest, Engine, EngineError, Event, InBand, PersonProof, StandingAnswer,
+    ToolName,
+};
 use cambium_proxy::{
     AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, Effect, PersonId, StoreFault, Vault,
     request_digest,
@@ -355,6 +358,31 @@ impl Engine {
         })?;
         let row = self.approvals.withdrawal(standing, tool, "person").await?;
         Ok(self.parts.store.append_decision(&row).await?)
+    }
+
+    /// Every yes and no of the person that stands, by agent and tool.
+    pub async fn standing_answers(&self) -> Result<Vec<StandingAnswer>, EngineError> {
+        let agents = self.agents().await?;
+        let mut stand = Vec::new();
+        for connection in self.connections().await? {
+            for row in self.parts.store.decisions_on(&connection.id).await? {
+                if !matches!(row.answer, Answer::Standing | Answer::Deny) {
+                    continue;
+                }
+                let name = agents.iter().find(|agent| agent.id == row.agent);
+                stand.push(StandingAnswer {
+                    agent_name: name.map(|agent| agent.name.clone()).unwrap_or_default(),
+                    agent: row.agent,
+                    tool: row.tool,
+                    answer: row.answer,
+                    connection_slug: connection.slug.clone(),
+                    channel: row.channel,
+                    at_ms: row.at_ms,
+                });
+            }
+        }
+        stand.sort_by(|a, b| (&a.agent_name, &a.tool).cmp(&(&b.agent_name, &b.tool)));
+        Ok(stand)
     }
 
     async fn ask_row(&self, id: &AskId) -> Result<AskRow, EngineError> {

@@ -276,6 +276,112 @@ pub struct NewConnection {
     pub agents: Vec<AgentId>,
 }
 
+/// A connection an agent proposes, in the words it used.
+#[derive(Debug, Clone, Default)]
+pub struct WantedConnection {
+    /// Vendor half of its tools.
+    pub vendor: String,
+    /// `HOST`, `HOST:PORT` or `LABEL=HOST:PORT`.
+    pub primary_host: String,
+    /// Further ones.
+    pub hosts: Vec<String>,
+    /// Name of the scheme.
+    pub scheme: String,
+    /// Its fields.
+    pub scheme_config: serde_json::Map<String, Value>,
+    /// What it is to be called.
+    pub display_name: Option<String>,
+    /// Where the vendor describes its API.
+    pub docs_url: Option<String>,
+}
+
+/// What a person enters when they accept a proposed connection.
+#[derive(Debug, Clone, Default)]
+pub struct Acceptance {
+    /// Its slug.
+    pub slug: String,
+    /// What they call it.
+    pub display_name: String,
+    /// Agents it is in scope for; empty means all.
+    pub agents: Vec<AgentId>,
+    /// Names of the hosts they ticked.
+    pub confirmed: Vec<String>,
+    /// Names of the hosts they typed.
+    pub typed: Vec<String>,
+}
+
+/// A proposal as a person sees it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposalView {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub state: crate::port::ProposalState,
+    /// Which agent.
+    pub agent: AgentId,
+    /// What a person calls it.
+    pub agent_name: String,
+    /// Where a person answers.
+    pub link: String,
+    /// What it wants.
+    pub wants: Wants,
+    /// Milliseconds UTC.
+    pub opened_ms: i64,
+    /// Milliseconds UTC.
+    pub expires_ms: i64,
+}
+
+/// What a proposal wants.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Wants {
+    /// A new connection.
+    Connection {
+        /// Vendor half of its tools.
+        vendor: String,
+        /// The agent's name for it.
+        display_name: String,
+        /// Every host, those of the scheme's fields included.
+        hosts: Vec<crate::HostView>,
+        /// How the credential is placed.
+        scheme: Box<Scheme>,
+        /// The agent's account of where the API is described.
+        docs_url: Option<String>,
+        /// A slug that is free.
+        slug: String,
+        /// What would differ from the usual policy: known of the vendor.
+        overrides: Box<Overrides>,
+    },
+    /// A credential, again.
+    Credential {
+        /// The connection as it stands.
+        connection: Box<cambium_proxy::Connection>,
+        /// The agent's words.
+        reason: String,
+    },
+}
+
+/// An answer of a person that stands until they change it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandingAnswer {
+    /// Which agent.
+    pub agent: AgentId,
+    /// What a person calls it.
+    pub agent_name: String,
+    /// `<vendor>__<name>`.
+    pub tool: String,
+    /// Standing or deny.
+    pub answer: Answer,
+    /// Slug of the connection it was given for.
+    pub connection_slug: String,
+    /// `console`, `cli` or `elicitation`.
+    pub channel: String,
+    /// Milliseconds UTC.
+    pub at_ms: i64,
+}
+
 /// What a person changes of a connection; what is absent stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionChange {
@@ -283,6 +389,8 @@ pub struct ConnectionChange {
     pub exceptions: Option<Vec<Exception>>,
     /// What differs from the usual policy, whole.
     pub overrides: Option<Overrides>,
+    /// PEM of its own authority; `Some(None)` goes back to the public roots.
+    pub ca_pem: Option<Option<String>>,
 }
 
 /// A tool in a working set, as a person sees it.

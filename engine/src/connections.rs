@@ -2,12 +2,13 @@
 //! the proxy, which seals it; nothing here ever holds it longer than one call.
 
 use crate::agents::taken;
-use crate::id::new_id;
+use crate::id::{new_id, secret_hash};
 use crate::{ConnectionChange, Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
 use cambium_proxy::{
-    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, EntryFault,
-    Exception, Host, Overrides, Proxy, Refusal, Secret,
+    AgentId, Answer, Connection, ConnectionId, ConnectionStatus, DecisionRow, Endpoint, EntryFault,
+    Exception, Host, Overrides, Proxy, Refusal, Scheme, Secret, StoreFault,
 };
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Hosts of one connection.
@@ -30,7 +31,8 @@ impl Engine {
         new: NewConnection,
         secret: Option<Secret>,
     ) -> Result<Connection, EngineError> {
-        valid(&new, secret.as_ref())?;
+        valid(&new)?;
+        Proxy::check_secret(&new.scheme, secret.as_ref()).map_err(field)?;
         self.parts.proxy.check_exceptions(&new.exceptions)?;
         for agent in &new.agents {
             self.agent_by_id(agent).await?;
@@ -53,11 +55,16 @@ impl Engine {
             generation: 1,
             status,
         };
-        self.parts
-            .store
-            .insert_connection(&connection, &new.agents, now)
-            .await
-            .map_err(|fault| taken(fault, &connection.slug))?;
+        if let Err(fault) = self.parts.store.insert_connection(&connection, &new.agents, now).await
+        {
+            let holder = self.parts.store.find_connection(&self.person, &connection.slug).await?;
+            let holder = holder.filter(|found| found.status == ConnectionStatus::Revoked);
+            return Err(holder.map_or_else(
+                || taken(fault, &connection.slug),
+                // Its name stays its own: a revoke can be taken back.
+                |found| revoked(&found),
+            ));
+        }
         if let Some(secret) = secret {
             self.parts.proxy.seal(&connection, secret).await?;
             if !connection.scheme.needs_sign_in() {
@@ -83,7 +90,6 @@ impl Engine {
         change: ConnectionChange,
     ) -> Result<Connection, EngineError> {
         let before = self.connection(id.as_str()).await?;
-        self.usable(&before, None).await?;
         let mut after = before.clone();
         if let Some(exceptions) = change.exceptions {
             after.exceptions = exceptions;
@@ -91,9 +97,14 @@ impl Engine {
         if let Some(overrides) = change.overrides {
             after.overrides = overrides;
         }
+        if let Some(ca_pem) = change.ca_pem {
+            authority(ca_pem.as_deref())?;
+            after.ca_pem = ca_pem;
+        }
         if after == before {
             return Ok(before);
         }
+        self.usable(&before, None).await?;
         reachable(&after.hosts, &after.exceptions)?;
         self.parts.proxy.check_exceptions(&after.exceptions)?;
         bounded(&after.overrides)?;
@@ -106,6 +117,81 @@ impl Engine {
         let secret = self.parts.proxy.reseal(&sealing, &before, &after).await?;
         self.parts.store.change_connection(&after, secret.as_ref()).await?;
         drop(sealing);
+        Ok(after)
+    }
+
+    /// Puts another secret in the place of a connection's. `same_account` keeps
+    /// what was allowed on it; without, the connection gets a new generation and
+    /// is asked about again.
+    pub async fn enter_secret(
+        &self,
+        _proof: &PersonProof,
+        id: &ConnectionId,
+        secret: Secret,
+        same_account: bool,
+    ) -> Result<Connection, EngineError> {
+        let before = self.connection(id.as_str()).await?;
+        if before.status == ConnectionStatus::Revoked {
+            return Err(revoked(&before));
+        }
+        Proxy::check_secret(&before.scheme, Some(&secret)).map_err(field)?;
+        let mut after = before.clone();
+        after.generation += u64::from(!same_account);
+        let said = match same_account {
+            true => "now: another secret of the same account",
+            false => "now: another secret",
+        };
+        let proxy = &self.parts.proxy;
+        proxy.record_change(&after, vec![said.to_owned()]).await?;
+        if same_account {
+            proxy.seal(&after, secret).await?;
+        } else {
+            // Until it is stored: the key it is sealed under must not leave meanwhile.
+            let sealing = proxy.sealing().await;
+            let sealed = proxy.seal_for(&sealing, &after, &secret)?;
+            self.parts.store.change_connection(&after, Some(&sealed)).await?;
+            drop(sealing);
+        }
+        self.credential_entered(&after.id).await?;
+        Ok(after)
+    }
+
+    /// Takes a revoke back: with the stored secret or another one, under a new
+    /// generation. The tools it took out of working sets return; what was
+    /// allowed does not.
+    pub async fn reconnect_connection(
+        &self,
+        _proof: &PersonProof,
+        id: &ConnectionId,
+        secret: Option<Secret>,
+    ) -> Result<Connection, EngineError> {
+        let before = self.connection(id.as_str()).await?;
+        if before.status != ConnectionStatus::Revoked {
+            let reason = "is not revoked; there is nothing to take back".to_owned();
+            return Err(EngineError::ArgumentInvalid { name: before.slug, reason });
+        }
+        if let Some(secret) = &secret {
+            Proxy::check_secret(&before.scheme, Some(secret)).map_err(field)?;
+        }
+        let mut after = before.clone();
+        after.generation += 1;
+        after.status = match before.scheme.needs_sign_in() {
+            true => ConnectionStatus::Pending,
+            false => ConnectionStatus::Connected,
+        };
+        let proxy = &self.parts.proxy;
+        proxy.record_change(&after, vec!["now: reconnected".to_owned()]).await?;
+        let sealing = proxy.sealing().await;
+        let sealed = match secret {
+            Some(secret) => Some(proxy.seal_for(&sealing, &after, &secret)?),
+            None => proxy.reseal(&sealing, &before, &after).await?,
+        };
+        let now = self.now();
+        let returned = self.parts.store.reconnect_connection(&after, sealed.as_ref(), now).await;
+        drop(sealing);
+        let mut agents: BTreeSet<AgentId> = self.in_scope(id).await?.into_iter().collect();
+        agents.extend(returned?.back.into_iter().map(|(agent, _)| agent));
+        self.send(Event::list_changed(agents));
         Ok(after)
     }
 
@@ -135,7 +221,7 @@ impl Engine {
             let withdrawals = self.withdrawals(&connection.id).await?;
             let now = self.now();
             match self.parts.store.revoke_connection(id, &withdrawals, now).await {
-                Err(cambium_proxy::StoreFault::Conflict(_)) if tries < REVOKE_TRIES => tries += 1,
+                Err(StoreFault::Conflict(_)) if tries < REVOKE_TRIES => tries += 1,
                 answer => break answer?,
             }
         };
@@ -160,9 +246,7 @@ impl Engine {
                 let said = format!("`{slug}` waits for a person to sign in at the vendor's");
                 return Err(Refusal::CredentialUnavailable(said).into());
             }
-            ConnectionStatus::Revoked => {
-                return Err(Refusal::ConnectionRevoked(format!("`{slug}` was revoked")).into());
-            }
+            ConnectionStatus::Revoked => return Err(revoked(connection)),
         }
         if let Some(agent) = agent {
             let scope = self.parts.store.scope(&connection.id).await?;
@@ -199,12 +283,59 @@ impl Engine {
     }
 }
 
+pub(crate) fn revoked(connection: &Connection) -> EngineError {
+    Refusal::ConnectionRevoked(format!("`{}` was revoked", connection.slug)).into()
+}
+
+/// `HOST`, `HOST:PORT` or `LABEL=HOST:PORT`.
+pub fn read_host(text: &str) -> Option<Host> {
+    let (label, rest) = match text.split_once('=') {
+        Some((label, rest)) => (Some(label), rest),
+        None => (None, text),
+    };
+    let (name, port) = match rest.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().ok()?),
+        None => (rest, 443),
+    };
+    if name.is_empty() || name.contains('/') {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    Some(Host { label: label.map_or_else(|| name.clone(), str::to_owned), name, port })
+}
+
+/// A scheme from its name and fields. The fault is a sentence that names the
+/// field.
+pub fn read_scheme(
+    name: &str,
+    fields: Map<String, Value>,
+    exceptions: &[Exception],
+) -> Result<Scheme, String> {
+    // Looked at one by one, so that the field at fault is named.
+    for (field, value) in fields.iter().filter(|(field, _)| field.ends_with("_url")) {
+        let parsed = value.as_str().unwrap_or_default().parse::<Endpoint>();
+        parsed.map_err(|why| format!("{field} {why}"))?;
+    }
+    let mut object = fields.clone();
+    object.insert("scheme".into(), name.into());
+    let scheme: Scheme =
+        serde_json::from_value(object.into()).map_err(|error| error.to_string())?;
+    // A scheme without fields takes any in silence.
+    let known = serde_json::to_value(&scheme).unwrap_or_default();
+    if let Some(field) = fields.keys().find(|field| known.get(field).is_none()) {
+        return Err(format!("it has no field `{field}`"));
+    }
+    scheme.check(exceptions).map_err(|fault| fault.to_string())?;
+    Ok(scheme)
+}
+
 /// An entry at fault, by its field.
 fn field(fault: EntryFault) -> EngineError {
     EngineError::ArgumentInvalid { name: fault.field.to_owned(), reason: fault.reason }
 }
 
-fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError> {
+/// Everything of a new connection but its secret.
+pub(crate) fn valid(new: &NewConnection) -> Result<(), EngineError> {
     let wrong = |name: &str, reason: String| {
         Err(EngineError::ArgumentInvalid { name: name.to_owned(), reason })
     };
@@ -232,14 +363,17 @@ fn valid(new: &NewConnection, secret: Option<&Secret>) -> Result<(), EngineError
             return wrong("hosts", format!("the label of `{name}` is empty, too long or taken"));
         }
     }
-    if new.ca_pem.as_ref().is_some_and(|pem| pem.len() > CA_BYTES) {
-        return wrong("caPem", format!("must be at most {CA_BYTES} bytes"));
+    authority(new.ca_pem.as_deref())?;
+    new.scheme.check(&new.exceptions).map_err(field)
+}
+
+fn authority(pem: Option<&str>) -> Result<(), EngineError> {
+    let Some(pem) = pem else { return Ok(()) };
+    let wrong = |reason: String| EngineError::ArgumentInvalid { name: "caPem".into(), reason };
+    if pem.len() > CA_BYTES {
+        return Err(wrong(format!("must be at most {CA_BYTES} bytes")));
     }
-    if let Some(Err(refusal)) = new.ca_pem.as_deref().map(Proxy::check_authority) {
-        return wrong("caPem", refusal.to_string());
-    }
-    new.scheme.check(&new.exceptions).map_err(field)?;
-    Proxy::check_secret(&new.scheme, secret).map_err(field)
+    Proxy::check_authority(pem).map_err(|refusal| wrong(refusal.to_string()))
 }
 
 /// Whether the hosts may stand beside these exceptions.
@@ -267,6 +401,11 @@ fn changes(before: Option<&Connection>, after: &Connection) -> Vec<String> {
             let mut lines = connection.overrides.lines();
             lines.extend(connection.exceptions.iter().map(|exception| {
                 format!("{} port {} may be dialled", exception.cidr, exception.port)
+            }));
+            lines.extend(connection.ca_pem.as_ref().map(|pem| {
+                let digest: String =
+                    secret_hash(pem).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+                format!("certificates of its own authority {digest}")
             }));
             lines
         };

@@ -1,7 +1,7 @@
 //! The engine's front door: what it is built from, how it starts, ticks and
 //! drains. The commands it can be given stand in the files that carry them out:
 //! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
-//! `connections`, `sign_in` and `person`.
+//! `connections`, `proposals`, `sign_in` and `person`.
 
 use crate::approvals::Approvals;
 use crate::flight::Flights;
@@ -75,6 +75,8 @@ pub struct Engine {
     pub(crate) replays: Replays,
     pub(crate) attempts: Attempts,
     pub(crate) sign_ins: SignIns,
+    /// Held while a proposal is opened or answered.
+    pub(crate) proposing: tokio::sync::Mutex<()>,
     /// Held by the sweep under way.
     pub(crate) sweeping: tokio::sync::Mutex<()>,
     /// Every run's task.
@@ -120,6 +122,7 @@ impl Engine {
             replays: Replays::default(),
             attempts: Attempts::default(),
             sign_ins: SignIns::default(),
+            proposing: tokio::sync::Mutex::default(),
             sweeping: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             stop_runs: CancellationToken::new(),

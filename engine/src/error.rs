@@ -27,6 +27,15 @@ pub enum EngineError {
     /// No such ask.
     #[error("no ask `{0}`")]
     AskNotFound(String),
+    /// No such proposal, or a link that is not one of ours.
+    #[error("no proposal `{0}`")]
+    ProposalNotFound(String),
+    /// A person refused what is proposed.
+    #[error("the person refused: {0}")]
+    ProposalRefused(String),
+    /// Too many proposals wait for the person.
+    #[error("{0} proposals of this agent wait for the person already")]
+    ProposalsFull(usize),
     /// No such detached run of this agent.
     #[error("no run `{0}` of this agent can be collected")]
     RunNotFound(String),
@@ -134,6 +143,9 @@ impl EngineError {
             Self::ConnectionNotFound(_) => "connection_not_found",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::AskNotFound(_) => "ask_not_found",
+            Self::ProposalNotFound(_) => "proposal_not_found",
+            Self::ProposalRefused(_) => "proposal_refused",
+            Self::ProposalsFull(_) => "proposals_full",
             Self::RunNotFound(_) => "run_not_found",
             Self::AgentPaused(_) => "agent_paused",
             Self::AskSettled { .. } => "ask_settled",
@@ -167,6 +179,13 @@ impl EngineError {
             }
             Self::AgentNotFound(_) => "list the agents with `cambium agents list`".into(),
             Self::AskNotFound(_) => "list the open asks with `cambium approvals list`".into(),
+            Self::ProposalNotFound(_) => {
+                "open the console: what waits is listed there; a link is good for an hour".into()
+            }
+            Self::ProposalRefused(_) => {
+                "do not propose it again; ask the person what they would rather".into()
+            }
+            Self::ProposalsFull(_) => "wait until the person has answered some".into(),
             Self::RunNotFound(_) => "use the `run` a detached call answered".into(),
             Self::AgentPaused(_) => "ask the person to resume it in the console".into(),
             Self::AskSettled { .. } => "nothing to do; the first decision stands".into(),
@@ -210,6 +229,9 @@ impl EngineError {
             | Self::ConnectionNotFound(_)
             | Self::AgentNotFound(_)
             | Self::AskNotFound(_)
+            | Self::ProposalNotFound(_)
+            | Self::ProposalRefused(_)
+            | Self::ProposalsFull(_)
             | Self::RunNotFound(_)
             | Self::AgentPaused(_)
             | Self::AskSettled { .. }

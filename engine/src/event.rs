@@ -14,6 +14,8 @@ pub enum Event {
     AskOpened(AskId),
     /// An ask was decided or expired.
     AskSettled(AskId),
+    /// An agent proposed a connection, or asked for a credential.
+    Proposed(String),
 }
 
 impl Event {

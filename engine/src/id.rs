@@ -28,6 +28,11 @@ pub(crate) fn new_ask_id() -> Result<AskId, StoreFault> {
     Ok(AskId::new(format!("{:032x}", u128::from_be_bytes(random::<16>()?))))
 }
 
+/// A new proposal id: 128 random bits, hexadecimal.
+pub(crate) fn new_proposal_id() -> Result<String, StoreFault> {
+    Ok(format!("{:032x}", u128::from_be_bytes(random::<16>()?)))
+}
+
 /// A new agent token: 256 random bits.
 pub(crate) fn new_token() -> Result<String, StoreFault> {
     Ok(format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<32>()?)))

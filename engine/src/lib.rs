@@ -15,6 +15,7 @@ mod command;
 mod connections;
 mod desk;
 mod diff;
+mod domain;
 mod engine;
 mod envelope;
 mod error;
@@ -31,7 +32,9 @@ mod owed;
 mod passphrase;
 mod person;
 pub mod port;
+mod presets;
 mod process;
+mod proposals;
 mod publish;
 mod reply;
 mod restored;
@@ -54,10 +57,13 @@ pub use check::{
     check_module,
 };
 pub use command::{
-    AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest, FindHit,
-    FindReply, HistoryEntry, Leaving, Live, NewAgent, NewConnection, PublishRequest, Published,
-    Publisher, SweepPlan, ToolSource, WorkingSetEntry,
+    Acceptance, AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest,
+    FindHit, FindReply, HistoryEntry, Leaving, Live, NewAgent, NewConnection, ProposalView,
+    PublishRequest, Published, Publisher, StandingAnswer, SweepPlan, ToolSource, WantedConnection,
+    Wants, WorkingSetEntry,
 };
+pub use connections::{read_host, read_scheme};
+pub use domain::HostView;
 pub use engine::{Engine, Parts, Settings};
 pub use envelope::{AskRef, CallTimes, Content, Envelope, Status, VendorStatus};
 pub use error::EngineError;
@@ -66,6 +72,7 @@ pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
 pub use in_band::{InBandAnswer, Offer};
 pub use name::ToolName;
 pub use person::{PersonCredential, PersonProof};
+pub use presets::{Asked as AskedField, Preset, presets};
 pub use process::Process;
 pub use restored::{Ended, begin_epoch};
 pub use review::{Asked, Flip, Replay};

@@ -10,6 +10,7 @@ mod agents;
 mod asks;
 mod connections;
 mod people;
+mod proposals;
 mod runs;
 mod sets;
 mod switches;
@@ -17,8 +18,9 @@ mod tools;
 
 pub use agents::AgentStore;
 pub use asks::{AskReason, AskRow, AskState, AskStore};
-pub use connections::{ConnectionStore, Revoked};
+pub use connections::{ConnectionStore, Returned, Revoked};
 pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
+pub use proposals::{Proposal, ProposalRow, ProposalState, ProposalStore};
 pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
 pub use switches::{SwitchRow, SwitchStore};
@@ -40,6 +42,7 @@ pub trait Store:
     + ToolStore
     + SetStore
     + AskStore
+    + ProposalStore
     + RunStore
     + SwitchStore
 {
@@ -52,6 +55,7 @@ impl<T> Store for T where
         + ToolStore
         + SetStore
         + AskStore
+        + ProposalStore
         + RunStore
         + SwitchStore
 {

@@ -122,7 +122,11 @@ impl Engine {
         let (mut after, secret) = finished.await?;
         let store = &self.parts.store;
         let kept = match secret {
-            Some(secret) => store.change_connection(&after, Some(&secret)).await,
+            Some(secret) => match store.change_connection(&after, Some(&secret)).await {
+                // One that came back from a revoke waits for this.
+                Ok(()) => store.mark_connected(&after.id).await,
+                Err(fault) => Err(fault),
+            },
             None => store.mark_connected(&after.id).await,
         };
         drop(sealing);
@@ -135,6 +139,7 @@ impl Engine {
             Err(fault) => return Err(fault.into()),
         }
         after.status = ConnectionStatus::Connected;
+        self.credential_entered(&after.id).await?;
         self.send(Event::list_changed(self.in_scope(&after.id).await?));
         Ok(after)
     }

@@ -93,6 +93,19 @@ impl Arguments {
         }
     }
 
+    /// A list of texts that may be left out.
+    pub(crate) fn list(&mut self, name: &str) -> Result<Vec<String>, EngineError> {
+        let text = |(index, value): (usize, Value)| match value {
+            Value::String(text) => Ok(text),
+            other => Err(wrong_type(&format!("{name}[{index}]"), "text", &other)),
+        };
+        match self.values.remove(name) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items.into_iter().enumerate().map(text).collect(),
+            Some(other) => Err(wrong_type(name, "a list of texts", &other)),
+        }
+    }
+
     /// An object of texts (or plain values) that may be left out, in its order.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<(String, String)>, EngineError> {
         let Some(Value::Object(object)) = self.object(name)? else { return Ok(Vec::new()) };

@@ -8,7 +8,7 @@ use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
     CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope, ExecuteRequest,
-    Live, PublishRequest, Published, Publisher, Status, ToolName,
+    Live, PublishRequest, Published, Publisher, Status, ToolName, WantedConnection,
 };
 use rmcp::model::JsonObject;
 use serde::Serialize;
@@ -112,6 +112,26 @@ async fn meta(
             Ok(Reply::Value(json!({ "demoted": tool.to_string(), "workingSetSize": size })))
         }
         MetaTool::RunTool => run_tool(engine, caller, arguments, live).await,
+        MetaTool::RequestConnection => {
+            let wanted = WantedConnection {
+                vendor: arguments.text("vendor")?,
+                primary_host: arguments.text("primaryHost")?,
+                hosts: arguments.list("hosts")?,
+                scheme: arguments.text("scheme")?,
+                scheme_config: match arguments.object("schemeConfig")? {
+                    Some(Value::Object(fields)) => fields,
+                    _ => serde_json::Map::new(),
+                },
+                display_name: arguments.optional_text("displayName")?,
+                docs_url: arguments.optional_text("docsUrl")?,
+            };
+            Ok(engine.propose_connection(caller, wanted).await?.into())
+        }
+        MetaTool::RequestCredential => {
+            let connection = arguments.text("connectionId")?;
+            let reason = arguments.optional_text("reason")?.unwrap_or_default();
+            Ok(engine.propose_credential(caller, &connection, &reason).await?.into())
+        }
         MetaTool::WaitForProcess => {
             let process = arguments.text("process")?;
             let seconds = arguments.whole("timeoutSeconds")?.unwrap_or(COLLECT_SECONDS);

@@ -63,6 +63,9 @@ fn all() -> Vec<EngineError> {
         EngineError::ConnectionNotFound("acme".into()),
         EngineError::AgentNotFound("one".into()),
         EngineError::AskNotFound("a1".into()),
+        EngineError::ProposalNotFound("p1".into()),
+        EngineError::ProposalRefused("`acme` at api.acme.com".into()),
+        EngineError::ProposalsFull(8),
         EngineError::RunNotFound("r1".into()),
         EngineError::AgentPaused("one".into()),
         EngineError::AskSettled { ask: "a1".into(), state: "denied".into() },
@@ -110,6 +113,9 @@ fn listed_above(error: &EngineError) {
         | EngineError::ConnectionNotFound(_)
         | EngineError::AgentNotFound(_)
         | EngineError::AskNotFound(_)
+        | EngineError::ProposalNotFound(_)
+        | EngineError::ProposalRefused(_)
+        | EngineError::ProposalsFull(_)
         | EngineError::RunNotFound(_)
         | EngineError::AgentPaused(_)
         | EngineError::AskSettled { .. }

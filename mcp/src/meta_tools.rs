@@ -13,6 +13,8 @@ pub(crate) enum MetaTool {
     Promote,
     Demote,
     RunTool,
+    RequestConnection,
+    RequestCredential,
     WaitForProcess,
     CheckTool,
     PublishTool,
@@ -21,11 +23,13 @@ pub(crate) enum MetaTool {
 }
 
 /// All of them, in the order of the list.
-pub(crate) const META_TOOLS: [MetaTool; 9] = [
+pub(crate) const META_TOOLS: [MetaTool; 11] = [
     MetaTool::FindTool,
     MetaTool::Promote,
     MetaTool::Demote,
     MetaTool::RunTool,
+    MetaTool::RequestConnection,
+    MetaTool::RequestCredential,
     MetaTool::WaitForProcess,
     MetaTool::CheckTool,
     MetaTool::PublishTool,
@@ -54,6 +58,8 @@ impl MetaTool {
             Self::Promote => "promote",
             Self::Demote => "demote",
             Self::RunTool => "run_tool",
+            Self::RequestConnection => "request_connection",
+            Self::RequestCredential => "request_credential",
             Self::WaitForProcess => "wait_for_process",
             Self::CheckTool => "check_tool",
             Self::PublishTool => "publish_tool",
@@ -68,6 +74,16 @@ impl MetaTool {
             Self::FindTool => &["query"],
             Self::Promote | Self::Demote => &["vendor", "name"],
             Self::RunTool => &["vendor", "name", "input", "dryRun", "detached", "timeoutSeconds"],
+            Self::RequestConnection => &[
+                "vendor",
+                "primaryHost",
+                "scheme",
+                "displayName",
+                "hosts",
+                "schemeConfig",
+                "docsUrl",
+            ],
+            Self::RequestCredential => &["connectionId", "reason"],
             Self::WaitForProcess => &["process", "timeoutSeconds"],
             Self::CheckTool => &["source", "path", "vendor", "connectionId"],
             Self::PublishTool => &["vendor", "name", "connectionId", "source", "path", "testInput"],
@@ -103,6 +119,8 @@ impl MetaTool {
             | Self::ReadToolSource
             | Self::ReadFile => of(true, false, true, false),
             Self::Promote | Self::Demote => of(false, false, true, false),
+            // they put a question to the person and reach nobody else
+            Self::RequestConnection | Self::RequestCredential => of(false, false, true, false),
             // it runs whatever it is asked to run
             Self::RunTool => of(false, true, false, true),
             // identical content is a no-op; testInput reads from the vendor
@@ -151,6 +169,37 @@ impl MetaTool {
                         "type": "integer",
                         "description": "Ends the run. Default 60, at most 300; detached 600, at most 3600. Waiting for a person does not count.",
                     },
+                }),
+            ),
+            Self::RequestConnection => (
+                "Ask the person to connect a service that no connection reaches yet. Answers a \
+                 link: they check the hosts and enter the secret there. Never ask for a secret \
+                 or pass one. The same request again tells whether it is connected.",
+                &["vendor", "primaryHost", "scheme"],
+                json!({
+                    "vendor": vendor(),
+                    "primaryHost": text("The API's host, such as api.acme.com."),
+                    "scheme": text("none, bearer, api_key_header, api_key_query, basic, cookie, url_path, hmac, aws_sigv4, jwt_assertion, mtls, oauth2_client_credentials or oauth2_authorization_code."),
+                    "displayName": text("What the person knows it as."),
+                    "hosts": {
+                        "type": "array",
+                        "items": { "type": "string" },
+                        "description": "Further hosts.",
+                    },
+                    "schemeConfig": {
+                        "type": "object",
+                        "description": "The scheme's fields that are not secret, such as {header} or {token_url, client_id, scope}.",
+                    },
+                    "docsUrl": text("Where the API is described."),
+                }),
+            ),
+            Self::RequestCredential => (
+                "Ask the person to enter a connection's credential again, after a 401 or 403. \
+                 Answers a link. What they allowed on the connection stays.",
+                &["connectionId"],
+                json!({
+                    "connectionId": text("Its id or slug."),
+                    "reason": text("Why, in a sentence the person reads."),
                 }),
             ),
             Self::WaitForProcess => (

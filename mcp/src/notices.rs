@@ -37,7 +37,12 @@ pub(crate) async fn next_change(events: &mut Receiver<Event>, agent: &Agent) -> 
     loop {
         match events.recv().await {
             Ok(Event::ListChanged(agents)) if agents.contains(&agent.id) => return Some(()),
-            Ok(Event::ListChanged(_) | Event::AskOpened(_) | Event::AskSettled(_)) => {}
+            Ok(
+                Event::ListChanged(_)
+                | Event::AskOpened(_)
+                | Event::AskSettled(_)
+                | Event::Proposed(_),
+            ) => {}
             // something was missed: saying too much is harmless, too little is not
             Err(RecvError::Lagged(_)) => return Some(()),
             Err(RecvError::Closed) => return None,

@@ -292,6 +292,16 @@ impl Proxy {
         Sealing { _held: self.shared.sealing.clone().read_owned().await }
     }
 
+    /// Another secret, sealed for a connection's next state.
+    pub fn seal_for(
+        &self,
+        _sealing: &Sealing,
+        after: &Connection,
+        secret: &Secret,
+    ) -> Result<SealedSecret, Refusal> {
+        credential::seal(&self.shared.parts.vault, after, secret)
+    }
+
     /// The secret of a connection, sealed for its next state. `None` when its
     /// scheme has none.
     pub async fn reseal(

@@ -22,6 +22,8 @@ pub(crate) enum Args {
         #[arg(long)]
         open: bool,
     },
+    /// Every yes and no of yours that stands
+    Standing,
     /// One question with the exact request
     Show {
         /// Its id
@@ -80,7 +82,16 @@ impl Args {
                 if let (true, Some(asks)) = (open, list.as_array_mut()) {
                     asks.retain(|ask| ask["state"] == "open");
                 }
-                Ok(Said::new(listed(&list), list))
+                let mut text = listed(&list);
+                if !open {
+                    let standing = context.ask(&Request::StandingList {}).await?;
+                    text = format!("{}\n\n{}", text.trim_end(), stands(&standing));
+                }
+                Ok(Said::new(text, list))
+            }
+            Self::Standing => {
+                let list = context.ask(&Request::StandingList {}).await?;
+                Ok(Said::new(stands(&list), list))
             }
             Self::Show { ask } => {
                 let shown = context.ask(&Request::AskShow { ask }).await?;
@@ -146,6 +157,30 @@ fn listed(list: &Value) -> String {
         })
         .collect();
     table(&["ASK", "STATE", "AGENT", "TOOL", "REQUEST", "UNTIL"], &rows, "nobody asks anything")
+}
+
+/// What a person said for good, and how it is taken back.
+fn stands(list: &Value) -> String {
+    let row = |one: &Value| {
+        let answer = if one["answer"] == "deny" { "denied" } else { "allowed from now on" };
+        vec![
+            field(one, "agentName"),
+            field(one, "tool"),
+            answer.to_owned(),
+            field(one, "connectionSlug"),
+            time(&one["atMs"]),
+        ]
+    };
+    let rows: Vec<_> = list.as_array().into_iter().flatten().map(row).collect();
+    let text =
+        table(&["AGENT", "TOOL", "STANDS", "CONNECTION", "SINCE"], &rows, "no answer stands");
+    match rows.is_empty() {
+        true => text,
+        false => format!(
+            "{}\nnext: cambium approvals withdraw AGENT VENDOR NAME takes one back",
+            text.trim_end()
+        ),
+    }
 }
 
 /// Method, host and path first, in our own frame; what others wrote is quoted.

@@ -5,13 +5,14 @@ use super::credential::{PersonArgs, secret};
 use super::overrides::{Policy, overrides_of};
 use super::print::{field, table};
 use super::run::done;
-use super::{Context, Said, visible};
+use super::{Context, Said, proposals, visible};
 use crate::control::{Change, Connection, Request};
 use crate::failure::Failure;
-use cambium_proxy::{Endpoint, Exception, Host, Overrides, Scheme};
+use cambium_engine::{Preset, presets, read_host, read_scheme};
+use cambium_proxy::{Exception, Host, Overrides, Scheme};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Words of `cambium connections`.
 #[derive(clap::Subcommand)]
@@ -37,6 +38,24 @@ pub(crate) enum Args {
         #[command(flatten)]
         person: PersonArgs,
     },
+    /// Take a revoke back: its tools return, what was allowed is asked again
+    Reconnect {
+        /// Id or slug
+        connection: String,
+        /// Read another secret from stdin instead of the one that is stored
+        #[arg(long)]
+        secret_stdin: bool,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Vendors whose hosts and scheme are known, for `add --preset` (needs no server)
+    Presets {
+        /// Only this one, with all that is known
+        vendor: Option<String>,
+    },
+    /// What agents ask you to connect
+    #[command(subcommand)]
+    Proposals(proposals::Args),
 }
 
 /// Arguments of `cambium connections add`.
@@ -50,12 +69,15 @@ pub(crate) struct Add {
     /// What you call it [default: the slug]
     #[arg(long)]
     display_name: Option<String>,
+    /// A vendor of `cambium connections presets`: its hosts, scheme and policy, where you name no others
+    #[arg(long, value_name = "VENDOR")]
+    preset: Option<String>,
     /// HOST, HOST:PORT or LABEL=HOST:PORT; the first is primary
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "preset")]
     host: Vec<String>,
-    /// How the credential is placed
-    #[arg(long, value_enum, default_value_t = Placed::Bearer)]
-    scheme: Placed,
+    /// How the credential is placed [default: bearer]
+    #[arg(long, value_enum)]
+    scheme: Option<Placed>,
     /// A field of the scheme (may be repeated); docs/credentials.md lists them
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
@@ -89,6 +111,15 @@ pub(crate) struct Set {
     /// The private ranges it may reach, instead of those it has; `none` for none
     #[arg(long, value_name = "CIDR:PORT")]
     allow_private: Vec<String>,
+    /// PEM of the authority that signs its certificate; `none` for the public roots
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Read another secret from stdin (behind the passphrase's line with --passphrase-stdin)
+    #[arg(long)]
+    secret_stdin: bool,
+    /// The secret is of the same account: what was allowed stays
+    #[arg(long, requires = "secret_stdin")]
+    same_account: bool,
     #[command(flatten)]
     policy: Policy,
     #[command(flatten)]
@@ -165,7 +196,7 @@ impl Args {
             }
             Self::Set(set) => {
                 let who = set.person.credential()?;
-                let connection = set.connection;
+                let connection = set.connection.clone();
                 let show = Request::ConnectionShow { connection: connection.clone() };
                 let now = overrides_of(&context.ask(&show).await?)?;
                 let exceptions = match set.allow_private.as_slice() {
@@ -175,11 +206,28 @@ impl Args {
                         Some(ranges.iter().map(|text| range(text)).collect::<Result<_, _>>()?)
                     }
                 };
-                let change = Change { exceptions, overrides: Some(set.policy.over(now)?) };
-                let request = Request::ConnectionSet { who, connection, change };
+                let ca_pem = match set.ca {
+                    None => None,
+                    Some(path) if path.as_os_str() == "none" => Some(String::new()),
+                    Some(path) => Some(pem(&path)?),
+                };
+                let overrides = Some(set.policy.over(now)?);
+                let change = Change { exceptions, overrides, ca_pem };
+                let secret = set.secret_stdin.then(|| secret("Secret: ")).transpose()?;
+                let same_account = set.same_account;
+                let request =
+                    Request::ConnectionSet { who, connection, change, secret, same_account };
                 let after = context.ask(&request).await.map_err(as_owner)?;
                 Ok(Said::new(page(&after)?, after))
             }
+            Self::Reconnect { connection, secret_stdin, person } => {
+                let who = person.credential()?;
+                let secret = secret_stdin.then(|| secret("Secret: ")).transpose()?;
+                let request = Request::ConnectionReconnect { who, connection, secret };
+                Ok(proposals::made(context.ask(&request).await?))
+            }
+            Self::Presets { vendor } => known(vendor.as_deref()),
+            Self::Proposals(args) => args.run(context).await,
             Self::List => {
                 let list = context.ask(&Request::ConnectionList {}).await?;
                 Ok(Said::new(listed(&list), list))
@@ -196,8 +244,13 @@ impl Args {
 
 impl Add {
     fn scheme(&self) -> Result<Scheme, Failure> {
-        let name = self.scheme.to_possible_value().map(|value| value.get_name().replace('-', "_"));
+        let chosen = self.scheme.unwrap_or(Placed::Bearer).to_possible_value();
+        let mut name = chosen.map(|value| value.get_name().replace('-', "_"));
         let mut fields = Map::new();
+        if let (Some(preset), None) = (self.known()?, self.scheme) {
+            fields.clone_from(&preset.scheme);
+            name = fields.remove("scheme").and_then(|name| name.as_str().map(str::to_owned));
+        }
         for (field, value) in [("header", &self.header), ("prefix", &self.prefix)] {
             if let Some(value) = value {
                 fields.insert(field.into(), value.as_str().into());
@@ -218,33 +271,46 @@ impl Add {
         if let Some(header) = fields.get("header").and_then(Value::as_str) {
             fields.insert("header".into(), header.to_ascii_lowercase().into());
         }
+        if let (Some(preset), None) = (self.known()?, self.scheme)
+            && let Some(missing) =
+                preset.ask.iter().find(|asked| !fields.contains_key(&asked.field))
+        {
+            return Err(Failure::new(
+                "argument_invalid",
+                format!("{} needs --set {}=…: {}", preset.name, missing.field, missing.what),
+                format!("`cambium connections presets {}` tells all of it", preset.vendor),
+            ));
+        }
         let exceptions: Vec<Exception> =
             self.allow_private.iter().map(|text| range(text)).collect::<Result<_, _>>()?;
         scheme(&name.unwrap_or_default(), fields, &exceptions)
     }
 
+    fn known(&self) -> Result<Option<&'static Preset>, Failure> {
+        self.preset.as_deref().map(preset).transpose()
+    }
+
     fn parts(self, scheme: Scheme) -> Result<(Connection, Option<String>), Failure> {
-        let ca_pem = self.ca.map(|path| {
-            std::fs::read_to_string(&path).map_err(|error| {
-                Failure::new(
-                    "file_unreadable",
-                    format!("{} cannot be read: {error}", path.display()),
-                    "name a PEM file",
-                )
-            })
-        });
+        let known = self.known()?;
+        let name = |of: fn(&Preset) -> &String| known.map_or(&self.slug, of).clone();
+        let hosts = match (self.host.as_slice(), known) {
+            ([], Some(preset)) => &preset.hosts,
+            (named, _) => &named.to_vec(),
+        };
         let connection = Connection {
-            vendor: self.vendor.unwrap_or_else(|| self.slug.clone()),
-            display_name: self.display_name.unwrap_or_else(|| self.slug.clone()),
+            vendor: self.vendor.unwrap_or_else(|| name(|preset| &preset.vendor)),
+            display_name: self.display_name.unwrap_or_else(|| name(|preset| &preset.name)),
+            hosts: hosts.iter().map(|text| host(text)).collect::<Result<_, _>>()?,
             slug: self.slug,
-            hosts: self.host.iter().map(|text| host(text)).collect::<Result<_, _>>()?,
             exceptions: self
                 .allow_private
                 .iter()
                 .map(|text| range(text))
                 .collect::<Result<_, _>>()?,
-            ca_pem: ca_pem.transpose()?,
-            overrides: self.policy.over(Overrides::default())?,
+            ca_pem: self.ca.as_deref().map(pem).transpose()?,
+            overrides: self
+                .policy
+                .over(known.map_or_else(Overrides::default, |preset| preset.policy.clone()))?,
             agents: self.agent,
             scheme,
         };
@@ -260,27 +326,13 @@ fn scheme(
     fields: Map<String, Value>,
     exceptions: &[Exception],
 ) -> Result<Scheme, Failure> {
-    let next = "docs/credentials.md lists the fields of each scheme";
-    let wrong =
-        |why: String| Failure::new("argument_invalid", format!("--scheme {name}: {why}"), next);
-    // Looked at one by one, so that the field at fault is named.
-    for (field, value) in fields.iter().filter(|(field, _)| field.ends_with("_url")) {
-        let parsed = value.as_str().unwrap_or_default().parse::<Endpoint>();
-        parsed.map_err(|why| wrong(format!("{field} {why}")))?;
-    }
-    let mut object = fields.clone();
-    object.insert("scheme".into(), name.into());
-    let scheme: Scheme =
-        serde_json::from_value(object.into()).map_err(|error| wrong(error.to_string()))?;
-    // A scheme without fields takes any in silence.
-    let known = serde_json::to_value(&scheme).unwrap_or_default();
-    if let Some(field) = fields.keys().find(|field| known.get(field).is_none()) {
-        return Err(wrong(format!("it has no field `{field}`")));
-    }
-    match scheme.check(exceptions) {
-        Ok(()) => Ok(scheme),
-        Err(fault) => Err(Failure::new("argument_invalid", format!("--set {fault}"), next)),
-    }
+    read_scheme(name, fields, exceptions).map_err(|why| {
+        Failure::new(
+            "argument_invalid",
+            format!("--scheme {name}: {why}"),
+            "docs/credentials.md lists the fields of each scheme",
+        )
+    })
 }
 
 /// A field's value: the one that counts something is a number.
@@ -289,6 +341,52 @@ fn read(field: &str, value: &str) -> Value {
         Ok(number) if field.ends_with("_seconds") => number.into(),
         _ => value.into(),
     }
+}
+
+fn pem(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(
+            "file_unreadable",
+            format!("{} cannot be read: {error}", path.display()),
+            "name a PEM file",
+        )
+    })
+}
+
+fn preset(vendor: &str) -> Result<&'static Preset, Failure> {
+    Preset::named(vendor).ok_or_else(|| {
+        Failure::new(
+            "argument_invalid",
+            format!("nothing is known of a vendor `{vendor}`"),
+            "`cambium connections presets` lists those that are known; others take --host",
+        )
+    })
+}
+
+/// All presets, or all of one.
+fn known(vendor: Option<&str>) -> Result<Said, Failure> {
+    let Some(vendor) = vendor else {
+        let row = |preset: &Preset| {
+            let scheme = preset.scheme["scheme"].as_str().unwrap_or_default().to_owned();
+            vec![preset.vendor.clone(), preset.name.clone(), scheme, preset.hosts.join(", ")]
+        };
+        let rows: Vec<_> = presets().iter().map(row).collect();
+        let text = table(&["PRESET", "NAME", "SCHEME", "HOSTS"], &rows, "none");
+        return Ok(Said::new(text, json!(presets())));
+    };
+    let preset = preset(vendor)?;
+    let mut lines = vec![
+        format!("preset      {} ({})", preset.vendor, preset.name),
+        format!("hosts       {}", preset.hosts.join(", ")),
+        format!("scheme      {}", preset.scheme["scheme"].as_str().unwrap_or_default()),
+        format!("credential  {}", preset.credential),
+        format!("docs        {}", preset.docs),
+    ];
+    let asked = preset.ask.iter();
+    lines.extend(asked.map(|one| format!("you fill    --set {}=…: {}", one.field, one.what)));
+    lines.extend(preset.policy.lines().iter().map(|line| format!("policy      {line}")));
+    lines.extend(preset.notes.iter().map(|note| format!("note        {note}")));
+    Ok(Said::new(lines.join("\n"), json!(preset)))
 }
 
 /// A refused address is the person's own to allow here.
@@ -305,19 +403,8 @@ fn host(text: &str) -> Result<Host, Failure> {
     if text.contains('/') {
         return Err(wrong("--host", text, "HOST or HOST:PORT, without a scheme or a path"));
     }
-    let (label, rest) = match text.split_once('=') {
-        Some((label, rest)) => (Some(label), rest),
-        None => (None, text),
-    };
-    let (name, port) = match rest.rsplit_once(':') {
-        Some((name, port)) => (name, port.parse().map_err(|_| wrong("--host", text, "HOST:PORT"))?),
-        None => (rest, 443),
-    };
-    if name.is_empty() {
-        return Err(wrong("--host", text, "HOST, HOST:PORT or LABEL=HOST:PORT"));
-    }
-    let name = name.to_ascii_lowercase();
-    Ok(Host { label: label.map_or_else(|| name.clone(), str::to_owned), name, port })
+    let read = read_host(text);
+    read.ok_or_else(|| wrong("--host", text, "HOST, HOST:PORT or LABEL=HOST:PORT"))
 }
 
 fn range(text: &str) -> Result<Exception, Failure> {

@@ -18,6 +18,7 @@ mod mcp;
 mod overrides;
 mod policy;
 mod print;
+mod proposals;
 mod publish;
 mod run;
 mod runs;

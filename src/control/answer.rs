@@ -10,7 +10,9 @@ use cambium_engine::{
     NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof, PublishRequest, Publisher,
     Replay, ToolName, Version,
 };
-use cambium_proxy::{AskId, AuditEvent, Overrides, Proxy, Secret, Vault};
+use cambium_proxy::{
+    AskId, AuditEvent, Connection, ConnectionStatus, Overrides, Proxy, Secret, Vault,
+};
 use cambium_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,7 +47,7 @@ const SHORT_SECRET: &str = "the secret is under 8 bytes: it is not searched for 
 /// Audit rows read at a time while replaying.
 const REPLAY_PAGE: u32 = 500;
 
-type Answered = Result<Value, Failure>;
+pub(super) type Answered = Result<Value, Failure>;
 
 impl Front {
     /// Carries one request out. `gone` fires when the asker hangs up.
@@ -126,8 +128,13 @@ impl Front {
             | Request::ConnectionSet { .. }
             | Request::SdkAdd { .. }
             | Request::SdkRemove { .. }
+            | Request::ConnectionReconnect { .. }
             | Request::ConnectionRevoke { .. }) => self.connections(request).await,
+            request @ (Request::ProposalList {}
+            | Request::ProposalAccept { .. }
+            | Request::ProposalRefuse { .. }) => super::proposals::answer(self, request).await,
             request @ (Request::AskList {}
+            | Request::StandingList {}
             | Request::AskShow { .. }
             | Request::AskDecide { .. }
             | Request::EveryTime { .. }
@@ -246,24 +253,23 @@ impl Front {
                 let secret = secret.map(|text| Secret::new(text.into_bytes()));
                 let short = secret.as_ref().is_some_and(Secret::is_too_short_to_hide);
                 let made = engine.create_connection(&proof, new, secret).await?;
-                let link = made.scheme.needs_sign_in();
-                let link =
-                    link.then(|| format!("{}/connections/{}/authorize", self.url, made.slug));
-                let warnings = if short { vec![SHORT_SECRET] } else { Vec::new() };
-                let mut made = value(made)?;
-                made["warnings"] = json!(warnings);
-                if let Some(link) = link {
-                    made["authorize"] = link.into();
-                }
+                let mut made = self.with_link(made)?;
+                made["warnings"] = json!(if short { vec![SHORT_SECRET] } else { Vec::new() });
                 Ok(made)
             }
             Request::ConnectionShow { connection } => value(engine.connection(&connection).await?),
-            Request::ConnectionSet { who, connection, change } => {
+            Request::ConnectionSet { who, connection, change, secret, same_account } => {
                 let proof = self.proof(who).await?;
                 let connection = engine.connection(&connection).await?;
-                let Change { exceptions, overrides } = change;
-                let change = ConnectionChange { exceptions, overrides };
-                value(engine.change_connection(&proof, &connection.id, change).await?)
+                let Change { exceptions, overrides, ca_pem } = change;
+                let ca_pem = ca_pem.map(|pem| (!pem.is_empty()).then_some(pem));
+                let change = ConnectionChange { exceptions, overrides, ca_pem };
+                let mut after = engine.change_connection(&proof, &connection.id, change).await?;
+                if let Some(secret) = secret {
+                    let secret = Secret::new(secret.into_bytes());
+                    after = engine.enter_secret(&proof, &after.id, secret, same_account).await?;
+                }
+                value(after)
             }
             Request::SdkAdd { who, connection, name, version, integrity, bundle } => {
                 let proof = self.proof(who).await?;
@@ -282,13 +288,32 @@ impl Front {
                 engine.revoke_connection(&proof, &connection.id).await?;
                 done()
             }
+            Request::ConnectionReconnect { who, connection, secret } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                let secret = secret.map(|text| Secret::new(text.into_bytes()));
+                let made = engine.reconnect_connection(&proof, &connection.id, secret).await?;
+                self.with_link(made)
+            }
             _ => value(engine.connections().await?),
         }
+    }
+
+    /// A connection, with the way to its sign-in while it waits for one.
+    pub(super) fn with_link(&self, made: Connection) -> Answered {
+        let waits = made.status == ConnectionStatus::Pending;
+        let link = waits.then(|| format!("{}/connections/{}/authorize", self.url, made.slug));
+        let mut made = value(made)?;
+        if let Some(link) = link {
+            made["authorize"] = link.into();
+        }
+        Ok(made)
     }
 
     async fn approvals(&self, request: Request) -> Answered {
         let engine = &self.engine;
         match request {
+            Request::StandingList {} => value(engine.standing_answers().await?),
             Request::AskShow { ask } => value(engine.ask(&AskId::new(ask)).await?),
             Request::AskDecide { who, ask, answer } => {
                 let proof = self.proof(who).await?;
@@ -355,7 +380,7 @@ impl Front {
         value(whole)
     }
 
-    async fn proof(&self, who: Person) -> Result<PersonProof, Failure> {
+    pub(super) async fn proof(&self, who: Person) -> Result<PersonProof, Failure> {
         Ok(self.engine.prove_person(who.into()).await?)
     }
 
@@ -412,12 +437,12 @@ fn run_row(row: &RunRow) -> Value {
     })
 }
 
-fn value(answer: impl Serialize) -> Answered {
+pub(super) fn value(answer: impl Serialize) -> Answered {
     serde_json::to_value(answer).map_err(|error| {
         Failure::new("answer_unshowable", format!("the answer has no JSON form: {error}"), "")
     })
 }
 
-fn done() -> Answered {
+pub(super) fn done() -> Answered {
     Ok(json!({ "done": true }))
 }

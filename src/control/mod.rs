@@ -7,6 +7,7 @@
 mod answer;
 mod audit;
 mod client;
+mod proposals;
 mod server;
 
 pub(crate) use answer::Front;
@@ -83,8 +84,6 @@ pub(crate) enum Request {
     ConnectionAdd { who: Person, connection: Box<Connection>, secret: Option<String> },
     /// One connection, whole.
     ConnectionShow { connection: String },
-    /// Changes the policy of one connection.
-    ConnectionSet { who: Person, connection: String, change: Change },
     /// Lets its tools import a package, bundled into one file.
     SdkAdd {
         who: Person,
@@ -96,8 +95,26 @@ pub(crate) enum Request {
     },
     /// Takes a package off the list.
     SdkRemove { who: Person, connection: String, name: String },
+    /// Changes the policy of one connection, or its secret.
+    ConnectionSet {
+        who: Person,
+        connection: String,
+        change: Change,
+        secret: Option<String>,
+        same_account: bool,
+    },
     /// Takes a connection back.
     ConnectionRevoke { who: Person, connection: String },
+    /// Takes a revoke back, with the stored secret or another.
+    ConnectionReconnect { who: Person, connection: String, secret: Option<String> },
+    /// What agents proposed.
+    ProposalList {},
+    /// Does what one of them asks for.
+    ProposalAccept { who: Person, id: String, accept: Accept, secret: Option<String> },
+    /// Says no to one.
+    ProposalRefuse { who: Person, id: String },
+    /// Every answer that stands.
+    StandingList {},
     /// Open asks, then the newest settled ones.
     AskList {},
     /// One ask with the exact request.
@@ -195,6 +212,26 @@ pub(crate) struct Change {
     pub(crate) exceptions: Option<Vec<Exception>>,
     /// What differs from the usual policy, whole.
     pub(crate) overrides: Option<Overrides>,
+    /// PEM of its own authority; empty goes back to the public roots.
+    pub(crate) ca_pem: Option<String>,
+}
+
+/// What a person enters for a proposal.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Accept {
+    /// Slug; none takes the vendor's, or the next free one.
+    pub(crate) slug: Option<String>,
+    /// What they call it.
+    pub(crate) display_name: Option<String>,
+    /// Agents it is for, by id or name; empty means the one that asked.
+    pub(crate) agents: Vec<String>,
+    /// Every agent may use it.
+    pub(crate) all_agents: bool,
+    /// Names of the hosts they confirm.
+    pub(crate) hosts: Vec<String>,
+    /// A credential of the same account: what was allowed stays.
+    pub(crate) same_account: bool,
 }
 
 /// What is answered.

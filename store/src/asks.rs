@@ -7,7 +7,7 @@ use crate::error::fault;
 use crate::ledger::Claim;
 use crate::row::{Read, corrupt, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
-use crate::{Store, decisions, people};
+use crate::{Store, decisions, people, proposals};
 use cambium_engine::port::{Answering, AskReason, AskRow, AskState, AskStore};
 use cambium_engine::{Ended, ToolName};
 use cambium_proxy::{AgentId, AskId, ConnectionId, DecisionRow, PersonId, RunId, StoreFault};
@@ -268,6 +268,7 @@ impl AskStore for Store {
             for ask in &open {
                 writing.changed(RowName::ask(&ask.id("ask_id", AskId::new)?));
             }
+            proposals::end_all(&mut writing, now_ms).await?;
             for withdrawal in withdrawals {
                 decisions::append(&mut writing, withdrawal).await?;
             }

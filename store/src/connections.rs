@@ -9,7 +9,7 @@ use crate::row::{Read, belongs, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
 use crate::{Store, decisions, secrets, sets};
 use cambium_engine::MoveCause;
-use cambium_engine::port::{Answering, ConnectionStore, Revoked};
+use cambium_engine::port::{Answering, ConnectionStore, Returned, Revoked};
 use cambium_proxy::{
     AgentId, BoxFuture, Connection, ConnectionId, ConnectionSource, DecisionRow, PersonId,
     SealedSecret, StoreFault,
@@ -48,6 +48,19 @@ pub(crate) const LEAVING: &str = "SELECT DISTINCT m.agent_id, m.tool
     WHERE v.connection_id = $1 AND p.sequence = (
         SELECT MAX(q.sequence) FROM pointers q
         WHERE q.person_id = p.person_id AND q.tool = p.tool)
+    ORDER BY m.agent_id, m.tool";
+// Tools on the connection whose last move was out, by its revoke.
+const RETURNING: &str = "SELECT DISTINCT m.agent_id, m.tool
+    FROM versions v
+    JOIN pointers p ON p.person_id = v.person_id AND p.tool = v.tool AND p.number = v.number
+    JOIN members m ON m.tool = v.tool AND m.person_id = v.person_id AND m.promoted = 0
+    JOIN history h ON h.agent_id = m.agent_id AND h.tool = m.tool AND h.cause = 'revoke'
+    WHERE v.connection_id = $1 AND p.sequence = (
+        SELECT MAX(q.sequence) FROM pointers q
+        WHERE q.person_id = p.person_id AND q.tool = p.tool)
+    AND h.history_id = (
+        SELECT MAX(n.history_id) FROM history n
+        WHERE n.agent_id = m.agent_id AND n.tool = m.tool)
     ORDER BY m.agent_id, m.tool";
 
 impl ConnectionSource for Store {
@@ -194,7 +207,7 @@ impl ConnectionStore for Store {
             let mut writing = self.write(Commit::Durable).await?;
             let before = connection.generation.saturating_sub(1);
             let done = sqlx::query(
-                "UPDATE connections SET exceptions = $3, overrides = $4, generation = $5
+                "UPDATE connections SET exceptions = $3, overrides = $4, generation = $5, ca_pem = $6
                 WHERE connection_id = $1 AND generation = $2",
             )
             .bind(connection.id.as_str())
@@ -202,6 +215,7 @@ impl ConnectionStore for Store {
             .bind(to_json(&connection.exceptions)?)
             .bind(to_json(&connection.overrides)?)
             .bind(whole(connection.generation)?)
+            .bind(connection.ca_pem.as_deref())
             .execute(writing.on())
             .await
             .map_err(fault)?;
@@ -213,6 +227,46 @@ impl ConnectionStore for Store {
                 secrets::put(writing.on(), secret).await?;
             }
             writing.commit().await
+        })
+    }
+
+    fn reconnect_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        secret: Option<&'a SealedSecret>,
+        now_ms: i64,
+    ) -> Answering<'a, Returned> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let before = connection.generation.saturating_sub(1);
+            let done = sqlx::query(
+                "UPDATE connections SET status = $3, generation = $4
+                WHERE connection_id = $1 AND generation = $2 AND status = 'revoked'",
+            )
+            .bind(connection.id.as_str())
+            .bind(whole(before)?)
+            .bind(to_word(&connection.status)?)
+            .bind(whole(connection.generation)?)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            if done.rows_affected() == 0 {
+                return Err(StoreFault::Conflict("the connection was changed meanwhile".into()));
+            }
+            writing.changed(RowName::connection(&connection.id));
+            if let Some(secret) = secret {
+                secrets::put(writing.on(), secret).await?;
+            }
+            let rows = sqlx::query(RETURNING).bind(connection.id.as_str());
+            let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;
+            let mut back = Vec::with_capacity(rows.len());
+            for row in rows {
+                let (agent, tool) = (row.id("agent_id", AgentId::new)?, row.tool("tool")?);
+                sets::move_in(writing.on(), &agent, &tool, MoveCause::Reconnect, now_ms).await?;
+                back.push((agent, tool));
+            }
+            writing.commit().await?;
+            Ok(Returned { back })
         })
     }
 

@@ -16,6 +16,7 @@
 //! | `sets.rs` | members, history | `SetStore` |
 //! | `asks.rs` | asks | `AskStore` |
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
+//! | `proposals.rs` | proposals | `ProposalStore` |
 //! | `switches.rs` | switches | `SwitchStore` |
 //! | `runs.rs` | runs, results | `RunStore` |
 //! | `audit.rs` | audit, audit_segments | `AuditSink` |
@@ -23,7 +24,8 @@
 //!
 //! Transactions that span owners, each through the owner's own function:
 //! *publish* (versions, pointers, members, history), *revoke* (connections,
-//! members, history, decisions), *change* (connections, secrets), *settle* (asks, decisions).
+//! members, history, decisions), *reconnect* (connections, secrets, members, history), *change*
+//! (connections, secrets), *settle* (asks, decisions).
 //! The end of a run that was a use is two statements, the use (members) first.
 //!
 //! Statements keep to what SQLite and PostgreSQL both take; the schema is
@@ -42,6 +44,7 @@ mod memory;
 mod people;
 #[cfg(test)]
 mod plans;
+mod proposals;
 mod row;
 mod runs;
 mod schema;

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::{
-    Store, agents, asks, audit, connections, decisions, people, runs, secrets, sets, tools,
+    Store, agents, asks, audit, connections, decisions, people, proposals, runs, secrets, sets,
+    tools,
 };
 use sqlx::{AssertSqlSafe, Row};
 
@@ -40,6 +41,9 @@ async fn no_hot_read_scans_a_table() {
         decisions::UNUSED,
         decisions::NEWEST,
         decisions::STANDING_ON,
+        proposals::SAME,
+        proposals::OPEN,
+        proposals::SETTLED,
         runs::RUN,
         runs::NEWEST,
         runs::LASTING,

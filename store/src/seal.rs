@@ -43,6 +43,10 @@ macro_rules! seal {
     (permit_uses) => {
         "json_array(ask_id, person_id)"
     };
+    (proposals) => {
+        "json_array(proposal_id, person_id, agent_id, digest, content, connection_id, state,
+            opened_ms, expires_ms, settled_ms)"
+    };
     (switches) => {
         "json_array(agent_id, name, sequence, person_id, value, at_ms, hex(mac))"
     };
@@ -68,13 +72,14 @@ pub(crate) enum Table {
     Asks,
     Decisions,
     PermitUses,
+    Proposals,
     Switches,
     Pointers,
     AuditSegments,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Persons,
         Self::Codes,
         Self::Sessions,
@@ -85,6 +90,7 @@ impl Table {
         Self::Asks,
         Self::Decisions,
         Self::PermitUses,
+        Self::Proposals,
         Self::Switches,
         Self::Pointers,
         Self::AuditSegments,
@@ -102,6 +108,7 @@ impl Table {
             Self::Asks => "asks",
             Self::Decisions => "decisions",
             Self::PermitUses => "permit_uses",
+            Self::Proposals => "proposals",
             Self::Switches => "switches",
             Self::Pointers => "pointers",
             Self::AuditSegments => "audit_segments",
@@ -128,7 +135,8 @@ impl Table {
             | Self::Connections
             | Self::Asks
             | Self::Decisions
-            | Self::PermitUses => 0,
+            | Self::PermitUses
+            | Self::Proposals => 0,
         }
     }
 
@@ -162,6 +170,7 @@ impl Table {
                 "agent_id || '/' || tool || '/' || sequence || '/' || version || '/' || answer"
             ),
             Self::PermitUses => every!(permit_uses, "ask_id"),
+            Self::Proposals => every!(proposals, "proposal_id"),
             Self::Switches => every!(switches, "agent_id || '/' || name || '/' || sequence"),
             Self::Pointers => every!(pointers, "person_id || '/' || tool || '/' || sequence"),
             Self::AuditSegments => every!(audit_segments, "node || '/' || first"),
@@ -195,6 +204,7 @@ impl Table {
             Self::Asks => one!(asks, "ask_id = $1"),
             Self::Decisions => one!(decisions, "agent_id = $1 AND tool = $2 AND sequence = $3"),
             Self::PermitUses => one!(permit_uses, "ask_id = $1"),
+            Self::Proposals => one!(proposals, "proposal_id = $1"),
             Self::Switches => one!(switches, "agent_id = $1 AND name = $2 AND sequence = $3"),
             Self::Pointers => one!(pointers, "person_id = $1 AND tool = $2 AND sequence = $3"),
             Self::AuditSegments => one!(audit_segments, "node = $1 AND first = $2"),
@@ -271,6 +281,10 @@ impl RowName {
 
     pub(crate) fn permit_use(ask: &AskId) -> Self {
         Self::text(Table::PermitUses, ask.as_str())
+    }
+
+    pub(crate) fn proposal(id: &str) -> Self {
+        Self::text(Table::Proposals, id)
     }
 
     pub(crate) fn switch(agent: &AgentId, name: &str, sequence: i64) -> Self {

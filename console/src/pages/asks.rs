@@ -11,7 +11,8 @@ use crate::{civil, visible};
 use askama::Template;
 use axum::extract::{Form, Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use cambium_engine::{AskView, DecideRequest, EngineError, PersonCredential};
+use cambium_engine::port::ProposalState;
+use cambium_engine::{AskView, DecideRequest, EngineError, PersonCredential, ProposalView, Wants};
 use cambium_proxy::{Answer, AskId, CallSite, Effect, MethodPattern, PathPattern};
 use http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
@@ -25,6 +26,15 @@ struct ListPage {
     frame: Frame,
     open: Vec<Row>,
     settled: Vec<Row>,
+    proposals: Vec<Wanted>,
+}
+
+/// A proposal that waits.
+struct Wanted {
+    path: String,
+    agent: String,
+    what: String,
+    until: String,
 }
 
 struct Row {
@@ -93,7 +103,11 @@ pub(crate) async fn list(
     let asks = console.engine.asks().await?;
     let (open, settled): (Vec<_>, Vec<_>) = asks.iter().partition(|ask| ask.state == "open");
     let rows = |asks: Vec<&AskView>| asks.into_iter().map(row).collect();
-    Ok(render(StatusCode::OK, &ListPage { frame, open: rows(open), settled: rows(settled) }))
+    let proposals = console.engine.proposals().await?;
+    let waits = |one: &&ProposalView| one.state == ProposalState::Open;
+    let proposals = proposals.iter().filter(waits).map(wanted).collect();
+    let page = ListPage { frame, open: rows(open), settled: rows(settled), proposals };
+    Ok(render(StatusCode::OK, &page))
 }
 
 pub(crate) async fn show(
@@ -222,6 +236,22 @@ async fn page(
         expires: civil::time(ask.expires_ms),
     };
     Ok(render(status, &page))
+}
+
+fn wanted(proposal: &ProposalView) -> Wanted {
+    let what = match &proposal.wants {
+        Wants::Connection { vendor, hosts, .. } => {
+            let host = hosts.first().map_or("", |host| host.name.as_str());
+            format!("a connection to {vendor} at {host}")
+        }
+        Wants::Credential { connection, .. } => format!("the credential of {}", connection.slug),
+    };
+    Wanted {
+        path: super::handoff::path(proposal),
+        agent: visible::line(&proposal.agent_name),
+        what: visible::line(&what),
+        until: civil::time(proposal.expires_ms),
+    }
 }
 
 fn row(ask: &AskView) -> Row {

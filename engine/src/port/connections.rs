@@ -14,6 +14,13 @@ pub struct Revoked {
     pub left: Vec<(AgentId, ToolName)>,
 }
 
+/// What came back with a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Returned {
+    /// Every tool that is in a working set again, with the agent whose set it is.
+    pub back: Vec<(AgentId, ToolName)>,
+}
+
 /// Keeps connections and scopes.
 pub trait ConnectionStore: Send + Sync {
     /// Creates a connection in scope for these agents; no agent means all of
@@ -37,7 +44,7 @@ pub trait ConnectionStore: Send + Sync {
     /// Marks a connection connected, once what it needs is sealed. The
     /// generation stays. Conflict when it was revoked: nothing takes that back.
     fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()>;
-    /// Stores changed exceptions and overrides under the next generation, and
+    /// Stores changed exceptions, overrides and authority under the next generation, and
     /// the secret sealed anew for it, in one transaction. Conflict when the
     /// stored generation is not the one before.
     fn change_connection<'a>(
@@ -45,6 +52,17 @@ pub trait ConnectionStore: Send + Sync {
         connection: &'a Connection,
         secret: Option<&'a SealedSecret>,
     ) -> Answering<'a, ()>;
+    /// Makes a revoked connection what is given, under its next generation, with
+    /// the secret sealed for it. In the same transaction every tool that this
+    /// revoke took out of a working set, and nothing has moved since, is put back
+    /// with a history row (cause reconnect). Conflict when it is not revoked at
+    /// the generation before. Spans connections, secrets and working sets.
+    fn reconnect_connection<'a>(
+        &'a self,
+        connection: &'a Connection,
+        secret: Option<&'a SealedSecret>,
+        now_ms: i64,
+    ) -> Answering<'a, Returned>;
     /// Revokes a connection. In the same transaction every tool whose current
     /// version runs on it leaves every working set with a history row (cause
     /// revoke), and the signed withdrawals are appended to the decisions

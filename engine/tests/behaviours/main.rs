@@ -11,6 +11,7 @@ mod house;
 mod model;
 mod persons;
 mod properties;
+mod proposals;
 mod publishing;
 mod running;
 mod storms;

@@ -6,11 +6,13 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 12] = [
     "find_tool",
     "promote",
     "demote",
     "run_tool",
+    "request_connection",
+    "request_credential",
     "wait_for_process",
     "check_tool",
     "publish_tool",
@@ -60,14 +62,14 @@ async fn b001_the_list_is_the_fixed_tools_and_exactly_the_working_set() {
         assert_eq!(client.names().await, wanted, "{over:?} {era:?}");
 
         let tools = client.service.list_all_tools().await.unwrap();
-        let listed = serde_json::to_value(&tools[11]).unwrap();
+        let listed = serde_json::to_value(&tools[FIXED.len() + 1]).unwrap();
         assert_eq!(listed["annotations"]["readOnlyHint"], true);
         assert_eq!(listed["annotations"]["destructiveHint"], false);
         assert_eq!(listed["annotations"]["openWorldHint"], true);
         assert_eq!(listed["annotations"]["idempotentHint"], true);
         assert_eq!(listed["inputSchema"]["properties"]["seconds"]["type"], "integer");
         assert!(listed.get("outputSchema").is_none());
-        let listed = serde_json::to_value(&tools[10]).unwrap();
+        let listed = serde_json::to_value(&tools[FIXED.len()]).unwrap();
         assert_eq!(listed["annotations"]["readOnlyHint"], false);
         assert!(listed["annotations"].get("idempotentHint").is_none());
         end(world, client).await;

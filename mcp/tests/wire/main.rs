@@ -11,4 +11,5 @@ mod calls;
 mod door;
 mod lasting;
 mod notices;
+mod proposing;
 mod stream;
