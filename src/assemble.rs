@@ -244,8 +244,12 @@ fn router(
         cambium_console::Settings { hosts: hosts.clone(), origins: origins.clone(), notices };
     let config =
         HttpConfig { hosts, origins, dev_agent, cancel: stop.clone(), tasks: tasks.clone() };
-    cambium_mcp::http_service(house.engine.clone(), config)
-        .merge(cambium_console::router(house.engine.clone(), console))
+    let audit = cambium_console::Audit { sink: house.ground.store.clone(), node: NODE.to_owned() };
+    cambium_mcp::http_service(house.engine.clone(), config).merge(cambium_console::router(
+        house.engine.clone(),
+        audit,
+        console,
+    ))
 }
 
 /// What the console says on every page: what is weaker here than it could be.

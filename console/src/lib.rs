@@ -1,6 +1,7 @@
 //! What a person looks at and decides in: login, the asks with their exact
 //! requests, the connections agents ask for and where their secrets are
-//! entered, the agents and what stands in their working sets.
+//! entered, the agents and what stands in their working sets, the tools, the
+//! runs and the audit.
 //!
 //! Plain pages and forms, no script. Every page is behind the exact Host and
 //! Origin checks of `guard`, every form carries the session's token, and
@@ -22,6 +23,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use cambium_engine::Engine;
+use cambium_proxy::AuditSink;
 use std::sync::Arc;
 
 /// Largest form, bytes: a secret of 64 KiB, percent-encoded, with room.
@@ -38,16 +40,26 @@ pub struct Settings {
     pub notices: Vec<String>,
 }
 
+/// Where the audit is read.
+#[derive(Clone)]
+pub struct Audit {
+    /// Holds the rows.
+    pub sink: Arc<dyn AuditSink>,
+    /// Name of this node's chain.
+    pub node: String,
+}
+
 /// What every handler is given.
 #[derive(Clone)]
 struct Console {
     engine: Arc<Engine>,
+    audit: Audit,
     settings: Arc<Settings>,
 }
 
 /// All pages of the console.
-pub fn router(engine: Arc<Engine>, settings: Settings) -> Router {
-    let console = Console { engine, settings: Arc::new(settings) };
+pub fn router(engine: Arc<Engine>, audit: Audit, settings: Settings) -> Router {
+    let console = Console { engine, audit, settings: Arc::new(settings) };
     Router::new()
         .route("/", get(pages::home))
         .route("/style.css", get(pages::stylesheet))
@@ -56,11 +68,14 @@ pub fn router(engine: Arc<Engine>, settings: Settings) -> Router {
         .route("/asks", get(pages::asks::list))
         .route("/asks/{id}", get(pages::asks::show).post(pages::asks::decide))
         .route("/handoff/{link}", get(pages::handoff::show).post(pages::handoff::answer))
-        .route("/agents", get(pages::agents::list))
-        .route("/agents/{id}", get(pages::agents::show))
+        .route("/agents", get(pages::agents::list).post(pages::agents::create))
+        .route("/agents/{id}", get(pages::agent::show).post(pages::agent::change))
         .route("/toolbox", get(pages::toolbox::list))
-        .route("/toolbox/{tool}", get(pages::toolbox::show))
+        .route("/toolbox/{tool}", get(pages::tool::show).post(pages::tool::try_it))
+        .route("/runs", get(pages::runs::list))
+        .route("/audit", get(pages::audit::list))
         .route("/connections", get(pages::connections::list))
+        .route("/connections/{slug}", post(pages::connections::change))
         .route(
             "/connections/{slug}/authorize",
             get(pages::sign_in::show).post(pages::sign_in::begin),

@@ -2,12 +2,16 @@
 //! few that stand alone. Each page is a template with the values it shows;
 //! foreign text is made visible before it gets there and escaped inside it.
 
+pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod asks;
+pub(crate) mod audit;
 pub(crate) mod connections;
 pub(crate) mod handoff;
 pub(crate) mod login;
+pub(crate) mod runs;
 pub(crate) mod sign_in;
+pub(crate) mod tool;
 pub(crate) mod toolbox;
 
 use crate::Console;

@@ -79,7 +79,7 @@ impl Engine {
         })?;
         let bytes = new.bundle.as_bytes();
         self.parts.store.put_file(&self.person, &digest, bytes, self.now()).await?;
-        let change = ConnectionChange { exceptions: None, overrides: Some(overrides) };
+        let change = ConnectionChange { overrides: Some(overrides), ..ConnectionChange::default() };
         self.change_connection(proof, connection, change).await
     }
 
@@ -98,7 +98,7 @@ impl Engine {
             });
         }
         overrides.sdks.retain(|sdk| sdk.name != name);
-        let change = ConnectionChange { exceptions: None, overrides: Some(overrides) };
+        let change = ConnectionChange { overrides: Some(overrides), ..ConnectionChange::default() };
         self.change_connection(proof, connection, change).await
     }
 

@@ -9,10 +9,10 @@ use std::path::Path;
 
 /// Number and text, rising by one.
 const STEPS: &[(i64, &str)] = &[
-        (1, include_str!("schema/0001_first.sql")),
-        (2, include_str!("schema/0002_files.sql")),
-        (3, include_str!("schema/0003_proposals.sql")),
-    ];
+    (1, include_str!("schema/0001_first.sql")),
+    (2, include_str!("schema/0002_files.sql")),
+    (3, include_str!("schema/0003_proposals.sql")),
+];
 
 /// The newest step this release knows.
 pub(crate) const KNOWN: i64 = STEPS.len() as i64;

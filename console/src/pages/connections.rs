@@ -1,36 +1,54 @@
-//! The connections: vendor, hosts, scheme and standing. No page ever has a
-//! stored secret to show: the engine gives out none.
+//! The connections as cards: vendor, hosts, scheme and standing, the tools
+//! authored against each and its last calls, and the two things a person does
+//! with one: taking it back and giving it again. No page ever has a stored
+//! secret to show: the engine gives out none.
 
+use super::agents::slip;
+use super::runs::{Call, call};
 use super::{Frame, render};
 use crate::Console;
 use crate::error::Problem;
+use crate::form::Fields;
 use crate::session::Visitor;
 use crate::visible;
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
-use cambium_proxy::{Connection, ConnectionStatus};
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use cambium_engine::port::RunRow;
+use cambium_engine::{EngineError, Version};
+use cambium_proxy::{Connection, ConnectionStatus, Secret};
 use http::{HeaderMap, StatusCode, Uri};
+
+/// Runs looked through for the last calls of each connection.
+const RUNS: u32 = 500;
+/// Calls on a card.
+const CALLS: usize = 5;
 
 #[derive(Template)]
 #[template(path = "connections.html")]
 struct ListPage {
     frame: Frame,
-    connections: Vec<Row>,
+    fault: Option<String>,
+    connections: Vec<Card>,
 }
 
-struct Row {
+struct Card {
     slug: String,
     name: String,
     vendor: String,
     hosts: Vec<String>,
     scheme: String,
     status: &'static str,
+    revoked: bool,
     exceptions: Vec<String>,
     policy: Vec<String>,
     own_authority: bool,
     /// A person can sign in at the vendor's.
     signs_in: bool,
+    takes_secret: bool,
+    tools: Vec<String>,
+    calls: Vec<Call>,
 }
 
 pub(crate) async fn list(
@@ -39,13 +57,64 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let visitor = Visitor::of(&console, &headers, uri.path()).await?;
-    let frame = Frame::of(&console, &visitor).await?;
-    let connections = console.engine.connections().await?.iter().map(row).collect();
-    Ok(render(StatusCode::OK, &ListPage { frame, connections }))
+    page(&console, &visitor, StatusCode::OK, None).await
 }
 
-fn row(connection: &Connection) -> Row {
-    Row {
+pub(crate) async fn change(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    Path(slug): Path<String>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    // A form came here, so there was a page: the login leads back to it.
+    let visitor = Visitor::of(&console, &headers, "/connections").await?;
+    let mut fields = Fields::read(&body)?;
+    visitor.check_form(&fields.take("form"))?;
+    let engine = &console.engine;
+    let id = engine.connection(&slug).await?.id;
+    let typed = fields.take("secret");
+    let secret = (!typed.is_empty()).then(|| Secret::new(typed.into_bytes()));
+    let done = match fields.text("do") {
+        "revoke" => engine.revoke_connection(&visitor.proof, &id).await,
+        "reconnect" => engine.reconnect_connection(&visitor.proof, &id, secret).await.map(drop),
+        _ => Err(EngineError::ArgumentInvalid {
+            name: "do".to_owned(),
+            reason: "must be revoke or reconnect".to_owned(),
+        }),
+    };
+    match done {
+        Ok(()) => Ok(Redirect::to("/connections").into_response()),
+        Err(error) => {
+            let fault = Some(slip(error)?);
+            page(&console, &visitor, StatusCode::BAD_REQUEST, fault).await
+        }
+    }
+}
+
+async fn page(
+    console: &Console,
+    visitor: &Visitor,
+    status: StatusCode,
+    fault: Option<String>,
+) -> Result<Response, Problem> {
+    let engine = &console.engine;
+    let frame = Frame::of(console, visitor).await?;
+    let (tools, runs) = (engine.tools().await?, engine.runs(RUNS).await?);
+    let agents = engine.agents().await?;
+    let connections = engine.connections().await?;
+    let connections = connections.iter().map(|connection| {
+        let mut card = card(connection, &tools);
+        let of = |run: &&RunRow| run.connection == connection.id;
+        card.calls = runs.iter().filter(of).take(CALLS).map(|run| call(run, &agents)).collect();
+        card
+    });
+    let connections = connections.collect();
+    Ok(render(status, &ListPage { frame, fault, connections }))
+}
+
+fn card(connection: &Connection, tools: &[Version]) -> Card {
+    let authored = tools.iter().filter(|version| version.tool.vendor() == connection.vendor);
+    Card {
         slug: visible::line(&connection.slug),
         name: visible::line(&connection.display_name),
         vendor: visible::line(&connection.vendor),
@@ -60,6 +129,7 @@ fn row(connection: &Connection) -> Row {
             ConnectionStatus::Pending => "waits for you to sign in",
             ConnectionStatus::Revoked => "revoked",
         },
+        revoked: connection.status == ConnectionStatus::Revoked,
         exceptions: connection
             .exceptions
             .iter()
@@ -69,5 +139,8 @@ fn row(connection: &Connection) -> Row {
         own_authority: connection.ca_pem.is_some(),
         signs_in: connection.scheme.needs_sign_in()
             && connection.status != ConnectionStatus::Revoked,
+        takes_secret: connection.scheme.takes_secret(),
+        tools: authored.map(|version| visible::line(&version.tool.to_string())).collect(),
+        calls: Vec::new(),
     }
 }

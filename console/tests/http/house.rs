@@ -1,11 +1,12 @@
 //! A served console on a real engine and store, and a client that speaks plain
 //! HTTP to it.
 
-use cambium_console::{Settings, router};
+use cambium_console::{Audit, Settings, router};
 use cambium_engine::port::{AskReason, AskRow, AskState, AskStore, PersonStore};
 use cambium_engine::{
-    CheckReport, Checker, Engine, Job, NewAgent, NewConnection, Parts, PersonCredential,
-    PublishRequest, Publisher, RunReport, Sandbox, ToolName, check_importing,
+    CheckReport, Checker, Engine, Job, NewAgent, NewConnection, Outcome, Parts, PersonCredential,
+    PublishRequest, Publisher, RunReport, Sandbox, StageTimes, ToolName, ToolResult,
+    check_importing,
 };
 use cambium_proxy::{
     AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
@@ -20,10 +21,19 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const PASSPHRASE: &str = "correct horse battery";
 
-struct NoSandbox;
-impl Sandbox for NoSandbox {
-    fn run<'a>(&'a self, _: Job, _: Arc<Session>) -> BoxFuture<'a, RunReport> {
-        Box::pin(async { unreachable!("no test of the console runs a module") })
+/// Answers with its input; what a module may do is tested elsewhere.
+struct Echo;
+impl Sandbox for Echo {
+    fn run<'a>(&'a self, job: Job, _: Arc<Session>) -> BoxFuture<'a, RunReport> {
+        Box::pin(async move {
+            RunReport {
+                outcome: Outcome::Ok(ToolResult::Value(job.input.to_string())),
+                logs: Vec::new(),
+                logs_dropped: 0,
+                times: StageTimes::default(),
+                evidence: None,
+            }
+        })
     }
 }
 
@@ -88,7 +98,7 @@ impl House {
             store: store.clone(),
             proxy,
             vault,
-            sandbox: Arc::new(NoSandbox),
+            sandbox: Arc::new(Echo),
             checker: Arc::new(Here),
             clock,
             settings: cambium_engine::Settings {
@@ -105,7 +115,8 @@ impl House {
             origins: vec![format!("http://{address}")],
             notices: vec!["Agents run as the server's own user.".into()],
         };
-        let pages = router(engine.clone(), settings);
+        let audit = Audit { sink: store.clone(), node: "n".into() };
+        let pages = router(engine.clone(), audit, settings);
         let task = tokio::spawn(async move { axum::serve(listener, pages).await.unwrap() });
         Self { engine, store, address, agent_token: String::new(), task, folder }
     }

@@ -7,6 +7,7 @@
 
 mod handoff;
 mod house;
+mod pages;
 
 use cambium_engine::{NewConnection, PersonCredential};
 use cambium_proxy::{AskId, Effect, Host};
