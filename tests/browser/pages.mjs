@@ -1,0 +1,137 @@
+// Drives a real Chromium through the console: every page with scripts on and off, wide and as a phone,
+// light and dark; what a person does there is done; axe-core must find nothing, and a word of the
+// browser about the Content-Security-Policy or an error on a page ends it. Screenshots go to SHOTS.
+import { readFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const { URL: base, PASSPHRASE, CHROMIUM, SHOTS, HOME_OF_PACKAGES, HANDOFF, AGENT } = process.env;
+const require = createRequire(join(HOME_OF_PACKAGES, "package.json"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+mkdirSync(SHOTS, { recursive: true });
+
+const faults = [];
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+
+/** A browser of one kind, logged in; `what` names it in faults and screenshots. */
+async function person(what, options) {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(30_000);
+  const page = await context.newPage();
+  page.on("console", (said) => {
+    // A 4xx answer to a form that is meant to fail is no fault of the page.
+    const loads = said.text().startsWith("Failed to load resource");
+    if (said.type() === "error" && !loads) faults.push(`${what} ${page.url()}: ${said.text()}`);
+  });
+  page.on("pageerror", (error) => faults.push(`${what} ${page.url()}: ${error}`));
+  await page.goto(`${base}/asks`);
+  await look(page, what, "login");
+  await page.getByLabel("Passphrase").fill(PASSPHRASE);
+  await page.getByRole("button", { name: "Log in", exact: true }).click();
+  await page.waitForURL(`${base}/asks`);
+  return page;
+}
+
+/** A screenshot, and what axe-core finds. */
+async function look(page, what, name) {
+  await page.screenshot({ path: join(SHOTS, `${name}-${what}.png`), fullPage: true });
+  if (what.includes("without-scripts")) return;
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  for (const { id, help, nodes } of violations) {
+    faults.push(`${what} ${name}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(" | ")}`);
+  }
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  if (wide > 0) faults.push(`${what} ${name}: ${wide} pixels wider than the window`);
+}
+
+function must(holds, said) {
+  if (!holds) faults.push(said);
+}
+
+const pages = (ask) => [
+  ["asks", "/asks"],
+  ["ask", ask],
+  ["handoff", HANDOFF],
+  ["agents", "/agents"],
+  ["agent", `/agents/${AGENT}`],
+  ["connections", "/connections"],
+  ["toolbox", "/toolbox"],
+  ["tool", "/toolbox/shop__create-order"],
+  ["difference", "/toolbox/shop__list-orders?version=2&from=1"],
+  ["runs", "/runs"],
+  ["audit", "/audit"],
+  ["missing", "/nowhere"],
+];
+
+let ask;
+const kinds = [
+  ["wide", { viewport: { width: 1280, height: 900 }, colorScheme: "light" }],
+  ["dark", { viewport: { width: 1280, height: 900 }, colorScheme: "dark" }],
+  ["phone", { viewport: { width: 360, height: 740 }, colorScheme: "light" }],
+  ["without-scripts", { viewport: { width: 1280, height: 900 }, javaScriptEnabled: false }],
+];
+for (const [what, options] of kinds) {
+  const page = await person(what, options);
+  ask ??= await page.locator("a[href^='/asks/']").first().getAttribute("href");
+  for (const [name, path] of pages(ask)) {
+    await page.goto(base + path);
+    await look(page, what, name);
+  }
+  await page.context().close();
+}
+
+// What a person does, with scripts off: nothing may need one.
+const page = await person("doing-without-scripts", { javaScriptEnabled: false });
+const click = (name) => page.getByRole("button", { name }).first().click();
+
+await page.goto(base + HANDOFF);
+await page.getByLabel("Token").fill("secret-of-the-bank");
+await page.getByLabel("Look twice").fill("wrong.example");
+await page.getByLabel("This is the service I mean").check();
+await click("Connect");
+await page.getByRole("alert").waitFor();
+must((await page.getByLabel("Token").inputValue()) === "", "the secret was shown again");
+must(await page.getByLabel("This is the service I mean").isChecked(), "a tick was lost");
+await look(page, "doing-without-scripts", "handoff-slip");
+await page.getByLabel("Token").fill("secret-of-the-bank");
+await page.getByLabel("Look twice").fill("files.elsewhere.example");
+await click("Connect");
+await page.waitForURL(`${base}/connections`);
+must((await page.content()).includes("api.bank.example"), "the connection is not there");
+
+await page.goto(base + ask);
+await click("Deny");
+await page.goto(`${base}/agents/${AGENT}`);
+must((await page.content()).includes("denied"), "the denial is not on the agent's page");
+await click("Withdraw");
+must(!(await page.content()).includes("denied"), "the denial still stands");
+
+await page.goto(`${base}/agents`);
+await page.getByLabel("Name").fill("phone");
+await page.getByLabel("Cap").fill("501");
+await click("Create");
+await page.getByRole("alert").waitFor();
+await page.getByLabel("Cap").fill("5");
+await click("Create");
+must((await page.content()).includes("cambium_"), "the token is not shown");
+await look(page, "doing-without-scripts", "token");
+
+await page.goto(`${base}/toolbox/shop__list-orders`);
+await page.getByLabel("Input").fill("{}");
+await click("Dry-run");
+must((await page.content()).includes("dry_run"), "the dry run has no answer");
+await look(page, "doing-without-scripts", "dry-run");
+
+await page.goto(`${base}/connections`);
+await page.getByRole("button", { name: "Revoke shop" }).click();
+await page.getByRole("button", { name: "Reconnect shop" }).click();
+await page.getByRole("button", { name: "Revoke shop" }).waitFor();
+await click("Log out");
+await page.waitForURL(`${base}/login`);
+
+await browser.close();
+for (const fault of faults) console.error(fault);
+console.log(`${kinds.length * pages(ask).length} pages looked at, ${faults.length} faults`);
+process.exit(faults.length === 0 ? 0 : 1);
