@@ -1,7 +1,8 @@
 //! What every agent is told when it connects.
 
-/// Under 2 KB: longer texts are cut by some clients.
-pub(crate) const INSTRUCTIONS: &str = "\
+/// The server's instructions, and the body of the skill. Under 2 KB: longer
+/// texts are cut by some clients.
+pub const INSTRUCTIONS: &str = "\
 Cambium gives you tools that call services on a person's behalf. You never see a credential: it \
 is added to a tool's requests on their way out.
 

@@ -26,5 +26,6 @@ mod tasks;
 
 pub use door::{DevAgent, HttpConfig, http_service, http_service_with};
 pub use error::McpError;
+pub use instructions::INSTRUCTIONS;
 pub use list::listed_tokens;
 pub use stream::serve_stream;

@@ -22,6 +22,12 @@ pub(crate) enum Args {
         #[arg(long)]
         open: bool,
     },
+    /// Show each question as it comes, until you end it
+    Watch {
+        /// End after the first one
+        #[arg(long)]
+        first: bool,
+    },
     /// Every yes and no of yours that stands
     Standing,
     /// One question with the exact request
@@ -89,6 +95,7 @@ impl Args {
                 }
                 Ok(Said::new(text, list))
             }
+            Self::Watch { first } => super::watch::run(context, first).await,
             Self::Standing => {
                 let list = context.ask(&Request::StandingList {}).await?;
                 Ok(Said::new(stands(&list), list))
@@ -184,7 +191,7 @@ fn stands(list: &Value) -> String {
 }
 
 /// Method, host and path first, in our own frame; what others wrote is quoted.
-fn card(ask: &Value) -> String {
+pub(super) fn card(ask: &Value) -> String {
     let warning = if ask["effect"] == "destroy" { "  THIS DESTROYS" } else { "" };
     let mut text = format!(
         "{} https://{}{}{warning}\n\n",

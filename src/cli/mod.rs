@@ -25,11 +25,13 @@ mod runs;
 mod sdk;
 mod serve;
 mod setup;
+mod skill;
 mod start;
 mod status;
 mod sweep;
 mod tools;
 mod vault;
+mod watch;
 
 use crate::config::{Config, Overrides};
 use crate::demo;
@@ -120,6 +122,9 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a data directory of a backup (needs no server)
     Restore(backup::RestoreArgs),
+    /// What an agent should know, as a skill where harnesses look for one
+    #[command(subcommand)]
+    Skill(skill::Args),
     /// Which layers of the sandbox hold on this machine (needs no server)
     Doctor(doctor::Args),
     /// Whether a server runs, and where
@@ -218,6 +223,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Vault(args) => args.run(&context).await,
         Command::Backup(args) => args.run(&context).await,
         Command::Restore(args) => args.run(&context).await,
+        Command::Skill(args) => args.run(),
         Command::Doctor(args) => args.run(&context).await,
         Command::Status(args) => args.run(&context).await,
         Command::Completions(args) => args.run(),

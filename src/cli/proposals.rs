@@ -151,7 +151,8 @@ fn listed(list: &Value) -> String {
     table(&["PROPOSAL", "STATE", "AGENT", "WANTS", "UNTIL"], &rows, "no agent asks for anything")
 }
 
-fn card(one: &Value) -> String {
+/// One, with what to look at twice.
+pub(super) fn card(one: &Value) -> String {
     let wants = &one["wants"];
     let mut text = format!(
         "proposal  {}\nstate     {}, open until {}\nagent     {}\nwants     {}\n",

@@ -130,6 +130,7 @@ impl Front {
             | Request::SdkRemove { .. }
             | Request::ConnectionReconnect { .. }
             | Request::ConnectionRevoke { .. }) => self.connections(request).await,
+            Request::Watch { seen } => super::watch::unseen(engine, &seen, &gone).await,
             request @ (Request::ProposalList {}
             | Request::ProposalAccept { .. }
             | Request::ProposalRefuse { .. }) => super::proposals::answer(self, request).await,

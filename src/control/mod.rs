@@ -9,6 +9,7 @@ mod audit;
 mod client;
 mod proposals;
 mod server;
+mod watch;
 
 pub(crate) use answer::Front;
 pub(crate) use audit::{Audit, AuditAsk};
@@ -113,6 +114,9 @@ pub(crate) enum Request {
     ProposalAccept { who: Person, id: String, accept: Accept, secret: Option<String> },
     /// Says no to one.
     ProposalRefuse { who: Person, id: String },
+    /// What waits for the person beside what they have seen: at once, when it
+    /// comes, or nothing after a while.
+    Watch { seen: Vec<String> },
     /// Every answer that stands.
     StandingList {},
     /// Open asks, then the newest settled ones.
