@@ -9,11 +9,10 @@ mod support;
 #[allow(dead_code, unreachable_pub)]
 mod vendor;
 
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use serde_json::json;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use support::{Home, PASSPHRASE, cache, clients};
+use std::process::Command;
+use support::{Home, PASSPHRASE, cache, call_tool, clients};
 use vendor::Vendor;
 
 const READ: &str = include_str!("../examples/shop__list-orders.ts");
@@ -30,41 +29,6 @@ fn chromium() -> PathBuf {
     found.find(|file| file.exists()).unwrap_or_else(|| {
         panic!("no Chromium is on the PATH; run scripts/browser, which says how to get one")
     })
-}
-
-/// One call of a fixed tool over the stdio bridge.
-fn call(home: &Home, token: &str, name: &str, arguments: &Value) -> Value {
-    let mut bridge = home
-        .command(&["mcp"])
-        .env("CAMBIUM_TOKEN", token)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = bridge.stdin.take().unwrap();
-    let mut lines = BufReader::new(bridge.stdout.take().unwrap()).lines();
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": { "name": "test", "version": "1" },
-        },
-    });
-    writeln!(stdin, "{hello}").unwrap();
-    lines.next().unwrap().unwrap();
-    writeln!(stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
-    let params = json!({ "name": name, "arguments": arguments });
-    let request = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
-    writeln!(stdin, "{request}").unwrap();
-    let answer = loop {
-        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        if line["id"] == 2 {
-            break line;
-        }
-    };
-    drop(stdin);
-    bridge.wait().unwrap();
-    answer["result"]["structuredContent"].clone()
 }
 
 #[test]
@@ -100,7 +64,7 @@ fn b088_b089_b090_b091_the_pages_hold_in_a_real_browser_with_and_without_scripts
         "vendor": "bank", "primaryHost": "api.bank.example", "scheme": "bearer",
         "hosts": ["files.elsewhere.example"], "displayName": "The bank",
     });
-    let asked = call(&home, &token, "request_connection", &wanted);
+    let asked = call_tool(&home, &token, "request_connection", &wanted);
     let link = asked["ask"]["link"].as_str().unwrap_or_else(|| panic!("{asked}"));
 
     let shots = std::env::var_os("CAMBIUM_ARTEFACTS").filter(|name| !name.is_empty());

@@ -138,3 +138,47 @@ fn b083_a_revoked_name_is_no_dead_end_and_a_secret_is_replaced() {
         assert!(!rows.to_string().contains(secret));
     }
 }
+
+#[test]
+fn b078_b082_what_an_agent_asks_for_is_answered_from_the_command_line() {
+    let home = Home::new();
+    let _server = home.set_up();
+    let made = home.run(&["agents", "create", "laptop"]).ok();
+    let token = made["token"].as_str().unwrap();
+    let bank = json!({
+        "vendor": "bank", "primaryHost": "api.bank.example", "scheme": "bearer",
+        "hosts": ["files.elsewhere.example"],
+    });
+    let ask = |name: &str, arguments| support::call_tool(&home, token, name, &arguments);
+    let asked = ask("request_connection", bank.clone());
+    let id = asked["ask"]["id"].as_str().unwrap_or_else(|| panic!("{asked}")).to_owned();
+    let proposals = |word: &[&str], stdin: &str| {
+        home.run_with(&[&["connections", "proposals"], word].concat(), stdin)
+    };
+    let list = proposals(&["list"], "").ok();
+    assert_eq!((list[0]["id"].as_str(), list[0]["state"].as_str()), (Some(&*id), Some("open")));
+    let shown = proposals(&["show", &id], "").ok();
+    assert_eq!(shown["wants"]["hosts"][1]["flags"], json!(["outside `bank.example`"]));
+
+    let some = ["accept", &*id, "--host", "api.bank.example"];
+    let refused = proposals(&some, "0123456789");
+    assert!(refused.stderr.contains("files.elsewhere.example"), "{}", refused.stderr);
+    let all = [&some[..], &["--host", "files.elsewhere.example", "--slug", "my-bank"]].concat();
+    assert_eq!(proposals(&all, "0123456789").ok()["slug"], "my-bank");
+    assert_eq!(proposals(&all, "0123456789").error(), "ask_settled");
+    assert_eq!(ask("request_connection", bank)["result"]["slug"], "my-bank");
+
+    let asked = ask("request_credential", json!({ "connectionId": "my-bank", "reason": "401" }));
+    let id = asked["ask"]["id"].as_str().unwrap_or_else(|| panic!("{asked}"));
+    let accept = ["accept", id, "--same-account"];
+    assert_eq!(proposals(&accept, "abcdefghij").ok()["generation"], 1);
+
+    let other = json!({ "vendor": "shop", "primaryHost": "api.shop.example", "scheme": "none" });
+    let asked = ask("request_connection", other.clone());
+    let id = asked["ask"]["id"].as_str().unwrap();
+    proposals(&["refuse", id], "").ok();
+    assert_eq!(ask("request_connection", other)["code"], "proposal_refused");
+    assert_eq!(proposals(&["refuse", "nobody"], "").error(), "proposal_not_found");
+    let rows = home.run(&["audit", "list"]).ok().to_string() + &home.log();
+    assert!(!rows.contains("0123456789") && !rows.contains("abcdefghij"));
+}

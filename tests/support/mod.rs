@@ -3,7 +3,7 @@
 //! killed when it is dropped.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -224,6 +224,41 @@ pub(crate) fn clients() -> PathBuf {
         clients.display()
     );
     clients
+}
+
+/// One call of a fixed tool over the stdio bridge.
+pub(crate) fn call_tool(home: &Home, token: &str, name: &str, arguments: &Value) -> Value {
+    let mut bridge = home
+        .command(&["mcp"])
+        .env("CAMBIUM_TOKEN", token)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = bridge.stdin.take().unwrap();
+    let mut lines = BufReader::new(bridge.stdout.take().unwrap()).lines();
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    writeln!(stdin, "{hello}").unwrap();
+    lines.next().unwrap().unwrap();
+    writeln!(stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    let params = json!({ "name": name, "arguments": arguments });
+    let request = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+    writeln!(stdin, "{request}").unwrap();
+    let answer = loop {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if line["id"] == 2 {
+            break line;
+        }
+    };
+    drop(stdin);
+    bridge.wait().unwrap();
+    answer["result"]["structuredContent"].clone()
 }
 
 /// The demo's shop as a connection, by a person.
