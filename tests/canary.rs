@@ -108,3 +108,71 @@ fn b094_a_canary_secret_is_in_no_output_log_or_file() {
     files(home.path());
     runtime.block_on(vendor.close());
 }
+
+/// A module that has its vendor's credential in clear, as one could that decodes
+/// an echo in a way nobody foresaw.
+const KNOWS: &str = r#"
+export const description = "Lists the orders of the shop, and says more than it should.";
+export const inputSchema = {
+  type: "object",
+  properties: { how: { type: "string" } },
+  required: ["how"],
+  additionalProperties: false,
+} as const;
+export const exampleInput = { how: "value" };
+
+export default async function (ctx: Context, input: Input) {
+  const res = await ctx.fetch("/orders?limit=1");
+  await res.text();
+  const token = ["shop", "token"].join("-");
+  const hex = [...token].map((c) => c.charCodeAt(0).toString(16)).join("");
+  const escaped = token.replace("-", "\\u002d");
+  console.log(`it is ${token}, or ${btoa(token)}`);
+  switch (input.how) {
+    case "thrown":
+      throw new Error(`it is ${token}, ${hex}`);
+    case "passed on":
+      return new Response(`it is ${token}`, { headers: { "content-type": "text/plain" } });
+    case "image":
+      return new Response(`it is ${token}`, { headers: { "content-type": "image/png" } });
+    case "long":
+      return `${"x".repeat(63_995)}${token}${"y".repeat(400_000)}${token}`;
+    case "posted":
+      return ctx.fetch("/orders", { method: "POST", body: token });
+    default:
+      return {
+        token,
+        [token]: [btoa(token), btoa(`x${token}`), btoa(`xy${token}`), hex],
+        percent: token.replace("-", "%2d"),
+        twice: JSON.stringify(JSON.stringify({ escaped })),
+      };
+  }
+}
+"#;
+
+#[test]
+fn h03_what_a_module_puts_together_itself_does_not_leave_its_run() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let vendor = runtime.block_on(Vendor::open(CANARY)).unwrap();
+    let home = Home::new();
+    let server = home.set_up();
+    support::connect_shop(&home, vendor.address.port(), &vendor.ca_pem);
+    let token = home.run(&["agents", "create", "one"]).ok()["token"].as_str().unwrap().to_owned();
+    let file = home.write("knows.ts", KNOWS);
+    let publish = ["publish", file.to_str().unwrap(), "--vendor", "shop", "--name", "knows"];
+    home.run(&[&publish[..], &["--agent", "one"]].concat()).ok();
+    for how in ["value", "thrown", "passed on", "image", "long", "posted"] {
+        let input = format!("{{\"how\": \"{how}\"}}");
+        let ended = home.run_as(&token, &["run", "shop", "knows", "--input", &input, "--dry-run"]);
+        said(how, &ended);
+        let told = ended.stdout.contains("[REDACTED:shop]") || how == "image" || how == "long";
+        assert!(told, "{how}: {} {}", ended.stdout, ended.stderr);
+        for spelled in ["shop%2d", "shop\\u002d", "shop\\\\u002d", "c2hvcC10b2tl"] {
+            assert!(!ended.stdout.contains(spelled), "{how}: {spelled}: {}", ended.stdout);
+        }
+    }
+    files(home.path());
+    assert_eq!(server.stop(), 0);
+    files(home.path());
+    runtime.block_on(vendor.close());
+}

@@ -23,6 +23,7 @@ mod event;
 mod execute;
 mod find;
 mod flight;
+mod hide;
 mod id;
 mod in_band;
 mod input;

@@ -4,6 +4,7 @@
 
 use crate::engine::Parts;
 use crate::flight::RunGuard;
+use crate::hide;
 use crate::owed::Owed;
 use crate::port::{RunEnd, RunRow, StoredResult};
 use crate::reply::{self, Ended};
@@ -49,6 +50,8 @@ impl Running {
         let paused = self.guard.stopped().is_cancelled();
         self.session.close();
         let session = settled(&self.session).await;
+        let veil = self.session.veil();
+        let (report, session) = hide::reports(&veil, report, session).await;
         let used = self.counts && !matches!(report.outcome, Outcome::Unavailable(_));
         let evidence = report.evidence.as_ref().and_then(|seen| serde_json::to_string(seen).ok());
         let (mut envelope, whole) = reply::reply(Ended {
@@ -62,6 +65,7 @@ impl Running {
             paused: paused.then(|| self.agent_name.clone()),
             notes: self.notes,
         });
+        hide::answer(&veil, &mut envelope);
         let store = self.parts.store.as_ref();
         let ended_ms = self.parts.clock.now_ms();
         if let Some((mime_type, text)) = whole {

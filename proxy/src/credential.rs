@@ -389,11 +389,16 @@ pub(crate) fn open(
     let plain = || Redactor::new(&[bytes], slug);
     let (header, redactor) = match &connection.scheme {
         Scheme::None
-        | Scheme::ApiKeyQuery { .. }
         | Scheme::UrlPath { .. }
         | Scheme::Hmac(_)
-        | Scheme::AwsSigv4(_)
         | Scheme::Oauth2ClientCredentials(_) => (None, plain()),
+        // What is on the wire is encoded by us, and may be encoded again.
+        Scheme::ApiKeyQuery { .. } => (None, Redactor::new(&[bytes, &query::value(bytes)], slug)),
+        // Each of its lines is one.
+        Scheme::AwsSigv4(_) => {
+            let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+            (None, Redactor::new(&lines, slug))
+        }
         // The key itself goes nowhere.
         Scheme::JwtAssertion(_) | Scheme::Mtls => (None, Redactor::new(&[], slug)),
         Scheme::Bearer => (Some(header::header("authorization", "Bearer ", bytes)), plain()),

@@ -4,7 +4,7 @@
 
 use crate::effect::{Asked, counts_as};
 use crate::headers::{self, USER_AGENT};
-use crate::scrub::{Coding, Decoder, Redactor};
+use crate::scrub::{Coding, Decoder, Redactor, readings};
 use crate::target::Target;
 use crate::{
     AgentId, Connection, ConnectionId, ConnectionStatus, Effect, HeldRequest, Host, Limits,
@@ -117,21 +117,27 @@ pub fn header_filter(data: &[u8]) {
     );
 }
 
+/// Most bytes of a scrubber's body: below what searching any of them may cost.
+const BODY: usize = 2 * 1024;
+
 /// Whatever the chunks, the scrubber's output is the naive one's, and holds no
 /// secret.
 pub fn scrubber(data: &[u8]) {
     let (step, rest) = first(data);
     let redactor = Redactor::new(&[SECRET.as_bytes()], "acme");
-    let forms = redactor.needles();
-    // High bytes stand for forms, whole or cut short, so that hits are common.
+    let needles = redactor.needles();
+    // High bytes stand for needles, whole or cut short, plain or escaped in some
+    // of their bytes, so that hits are common.
     let mut body = Vec::new();
-    for byte in rest.iter().take(4 * 1024) {
+    for (at, byte) in rest.iter().enumerate() {
+        if body.len() > BODY {
+            break;
+        }
+        let (needle, _) = needles[usize::from(byte & 0x1f) % needles.len()];
         match byte {
-            0x80..=0xbf => body.extend(forms[usize::from(byte - 0x80) % forms.len()]),
-            0xc0..=0xff => {
-                let form = forms[usize::from(byte - 0xc0) % forms.len()];
-                body.extend(&form[..form.len() - 1]);
-            }
+            0x80..=0x9f => body.extend(needle),
+            0xa0..=0xbf => body.extend(&needle[..needle.len() - 1]),
+            0xc0..=0xff => escape(needle, at + usize::from(*byte), &mut body),
             _ => body.push(*byte),
         }
     }
@@ -146,16 +152,43 @@ pub fn scrubber(data: &[u8]) {
         size = size * 7 % 61 + 1;
     }
     found.extend_from_slice(&stream.finish());
-    assert_eq!(found, naively(&body, &forms), "{step}");
+    assert_eq!(
+        String::from_utf8_lossy(&found),
+        String::from_utf8_lossy(&naively(&body, &needles)),
+        "{:?} by {step}",
+        String::from_utf8_lossy(&body)
+    );
     assert!(memchr::memmem::find(&found, SECRET.as_bytes()).is_none());
 }
 
-/// Every byte that is part of a form is hidden; overlapping forms as one.
-fn naively(body: &[u8], forms: &[&[u8]]) -> Vec<u8> {
+/// Writes some bytes of a needle as one escape or another, as `seed` says.
+fn escape(needle: &[u8], seed: usize, out: &mut Vec<u8>) {
+    for (at, byte) in needle.iter().enumerate() {
+        let text = match (seed + at * (seed % 5)) % 13 {
+            0 => format!("\\u{byte:04x}"),
+            1 => format!("%{byte:02X}"),
+            2 => format!("&#{byte};"),
+            3 => format!("&#x{byte:x}"),
+            4 => format!("\\\\u{byte:04X}"),
+            5 => format!("%25{byte:02x}"),
+            6 => format!("&amp;#{byte};"),
+            7 => format!("\\x{byte:02x}"),
+            _ => char::from(*byte).to_string(),
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Every byte that is part of a needle in any spelling is hidden; overlapping
+/// ones as one. Looks at every place for every needle and goes every way.
+fn naively(body: &[u8], needles: &[(&[u8], bool)]) -> Vec<u8> {
     let mut ends = vec![0; body.len()];
     for (at, end) in ends.iter_mut().enumerate() {
-        let here = forms.iter().filter(|form| body[at..].starts_with(form));
-        *end = here.map(|form| at + form.len()).max().unwrap_or(0);
+        let here = needles.iter().filter_map(|(needle, spelled)| match spelled {
+            true => furthest(body, at, needle),
+            false => body[at..].starts_with(needle).then(|| at + needle.len()),
+        });
+        *end = here.max().unwrap_or(0);
     }
     let (mut out, mut at) = (Vec::new(), 0);
     while at < body.len() {
@@ -174,6 +207,23 @@ fn naively(body: &[u8], forms: &[&[u8]]) -> Vec<u8> {
         at = end;
     }
     out
+}
+
+/// Where a needle that stands at a place ends at the latest.
+fn furthest(body: &[u8], at: usize, needle: &[u8]) -> Option<usize> {
+    let mut places = std::collections::BTreeSet::from([at]);
+    for byte in needle {
+        let open = places.iter().filter(|place| **place < body.len());
+        places = open
+            .flat_map(|place| {
+                let read = readings(body, *place);
+                let meant: Vec<usize> =
+                    read.iter().filter(|it| it.byte == *byte).map(|it| it.end).collect();
+                meant
+            })
+            .collect();
+    }
+    places.last().copied()
 }
 
 /// A preview is JSON, says what would go, and shows a bounded part of the body.

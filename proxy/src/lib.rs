@@ -75,7 +75,7 @@ pub use scheme::{
 };
 pub use sdk::{Sdk, is_exact_version, is_package_name};
 pub use secret::Secret;
-pub use session::{Exchange, Session, SessionReport, SessionSpec};
+pub use session::{Exchange, Session, SessionReport, SessionSpec, Veil};
 pub use site::{CallSite, Effect, Hints, MethodPattern, PathPattern};
 pub use vault::{
     BACKUP_HEADER, BACKUP_OVERHEAD, BackupKeys, BackupPieces, KeySource, MacKey, Vault, VaultError,

@@ -4,8 +4,12 @@
 
 mod decode;
 mod mask;
+mod needle;
 mod redact;
+mod spelling;
 
 pub(crate) use decode::{Coding, Decoder};
 pub(crate) use mask::Mask;
 pub(crate) use redact::{Redactor, SHORTEST, Stream};
+#[cfg(any(test, fuzzing))]
+pub(crate) use spelling::readings;

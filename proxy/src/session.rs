@@ -3,7 +3,7 @@
 //! of a request are in `session/`: `send` prepares, `hold` asks a person,
 //! `carry` takes it to the vendor and back,
 //! `follow` goes after a download, `trail` writes down what happened,
-//! `budget` counts.
+//! `budget` counts, `veil` searches what the run itself gives out.
 
 mod budget;
 mod carry;
@@ -11,9 +11,11 @@ mod follow;
 mod hold;
 mod send;
 mod trail;
+mod veil;
 
 use crate::approval::About;
 use crate::proxy::{Line, Shared};
+use crate::scrub::Redactor;
 use crate::{
     AgentId, CallSite, Connection, ContentHash, Desk, Grant, Hints, OutboundRequest, PersonId,
     Preview, Refusal, Reply, RunId,
@@ -80,6 +82,8 @@ pub struct SessionReport {
     pub parked: Option<(crate::AskId, i64)>,
 }
 
+pub use veil::Veil;
+
 /// One run's way out.
 pub struct Session {
     inner: Arc<Inner>,
@@ -94,6 +98,8 @@ struct Inner {
     line: Arc<Line>,
     budget: Budget,
     report: Mutex<SessionReport>,
+    /// Hides whatever any of its requests was sent with.
+    known: Mutex<Redactor>,
     /// How many requests wait for a person; locked while `waiting` changes.
     held: Mutex<usize>,
     waiting: watch::Sender<bool>,
@@ -116,6 +122,7 @@ impl Session {
             stop: shared.tasks.stop.child_token(),
             ended: CancellationToken::new(),
             report: Mutex::default(),
+            known: Mutex::new(Redactor::none()),
             held: Mutex::new(0),
             waiting: watch::Sender::new(false),
             shared,
@@ -150,6 +157,11 @@ impl Session {
         self.inner.stop.cancel();
     }
 
+    /// Hides what its requests so far were sent with in what leaves the run.
+    pub fn veil(&self) -> Veil {
+        Veil::new(self.inner.known().clone())
+    }
+
     /// What it did so far.
     pub fn report(&self) -> SessionReport {
         self.inner.report().clone()
@@ -171,6 +183,17 @@ impl std::fmt::Debug for Session {
 impl Inner {
     fn report(&self) -> MutexGuard<'_, SessionReport> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Redactor> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what a request is sent with until the run's answer is made.
+    fn learns(&self, redactor: &Redactor) {
+        let mut known = self.known();
+        let all = known.and(redactor);
+        *known = all;
     }
 
     fn held(&self) -> MutexGuard<'_, usize> {

@@ -2,9 +2,10 @@
 //! names that resolve to what a test says, and a search, after every exchange,
 //! of everything that came out of it for the secret in any form.
 
+use crate::leak::decoded;
+pub use crate::leak::forms;
 use crate::memory::{Memory, ScriptedDesk};
 use crate::vendor::{Identity, Script, Speaks, Vendor, answer};
-use base64::Engine;
 use bytes::Bytes;
 use cambium_proxy::{
     Admission, AgentId, AuditEvent, AuditKind, BoxFuture, CallSite, Clock, Connection,
@@ -551,6 +552,13 @@ impl Bench {
                 assert!(!found, "the {place} holds {:?}", String::from_utf8_lossy(&form));
             }
         }
+        for (place, bytes) in [("reply", seen.as_slice()), ("store", dump.as_bytes())] {
+            let decoded = decoded(bytes);
+            for value in hidden.iter() {
+                let found = memchr::memmem::find(&decoded, value).is_some();
+                assert!(!found, "the {place} holds {:?} escaped", String::from_utf8_lossy(value));
+            }
+        }
     }
 }
 
@@ -558,35 +566,6 @@ impl Drop for Bench {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
-}
-
-/// The forms of row H3, made here anew so that the redactor's own list is not
-/// its judge.
-pub fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms = vec![secret.to_vec()];
-    let text = |write: &dyn Fn(u8) -> String| secret.iter().map(|b| write(*b)).collect::<String>();
-    forms.push(text(&|b| format!("{b:02x}")).into_bytes());
-    forms.push(text(&|b| format!("{b:02X}")).into_bytes());
-    forms.push(text(&|b| format!("%{b:02x}")).into_bytes());
-    forms.push(text(&|b| format!("%{b:02X}")).into_bytes());
-    forms.push(text(&|b| format!("\\u{b:04x}")).into_bytes());
-    forms.push(text(&|b| format!("\\u{b:04X}")).into_bytes());
-    forms.push(text(&|b| format!("&#x{b:x};")).into_bytes());
-    forms.push(text(&|b| format!("&#{b};")).into_bytes());
-    let mixed = |b: u8| {
-        if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") }
-    };
-    forms.push(text(&mixed).into_bytes());
-    for shift in 0..3 {
-        let padded = [&b"xx"[..shift], secret, b"yy"].concat();
-        // Letters that depend on the neighbours are not the secret's.
-        let (from, to) = ([0, 2, 3][shift], (shift + secret.len()) * 8 / 6);
-        let standard = base64::engine::general_purpose::STANDARD.encode(&padded);
-        let url = base64::engine::general_purpose::URL_SAFE.encode(&padded);
-        forms.push(standard.as_bytes()[from..to].to_vec());
-        forms.push(url.as_bytes()[from..to].to_vec());
-    }
-    forms
 }
 
 /// Everything logged in this process, at every level.

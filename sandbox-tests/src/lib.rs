@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod frames;
+pub mod leak;
 pub mod measure;
 pub mod memory;
 pub mod modules;

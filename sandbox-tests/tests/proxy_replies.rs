@@ -290,6 +290,50 @@ async fn h03_every_form() {
 }
 
 #[tokio::test]
+async fn h03_some_of_its_characters_in_some_escape() {
+    // What encoders at large make of a token with the characters tokens have.
+    let secret = "sk_live/S3CRET+01<23>45&67\"89=";
+    let replace = |pairs: &[(char, &str)]| {
+        pairs.iter().fold(secret.to_owned(), |text, (from, to)| text.replace(*from, to))
+    };
+    let echoes = [
+        // One of JSON's characters, the first, what Go, PHP and .NET choose.
+        replace(&[('=', "\\u003d")]),
+        secret.replacen('s', "\\u0073", 1),
+        replace(&[('&', "\\u0026"), ('<', "\\u003c"), ('>', "\\u003e"), ('"', "\\\"")]),
+        replace(&[('/', "\\/"), ('"', "\\\"")]),
+        replace(&[('+', "\\u002B"), ('"', "\\u0022"), ('&', "\\u0026"), ('<', "\\u003C")]),
+        // URLs that leave a slash, or a plus, or more.
+        replace(&[
+            ('<', "%3C"),
+            ('>', "%3E"),
+            ('&', "%26"),
+            ('"', "%22"),
+            ('=', "%3D"),
+            ('+', "%2B"),
+        ]),
+        replace(&[('+', "%2b")]),
+        replace(&[('=', "%253D")]),
+        // HTML, attribute or text.
+        replace(&[('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;")]),
+        replace(&[('=', "&#x3D;"), ('/', "&#x2F;")]),
+        replace(&[('=', "&equals;")]),
+        // One in another.
+        replace(&[('=', "\\\\u003d"), ('"', "\\\\\\\"")]),
+        replace(&[('/', "\\u002f"), ('=', "%3d"), ('&', "&amp;")]),
+    ];
+    for echo in echoes {
+        let (etag, body) = (echo.clone(), format!("{{\"key\":\"{echo}\"}}"));
+        let script = move |_: &_| answer("200 OK", &format!("etag: <{etag}>\r\n"), body.as_bytes());
+        let bench = Bench::start(Setup { secret: Some(secret), ..Setup::answering(script) }).await;
+        let got = bench.send(&bench.reader(), request("GET", "/x")).await.unwrap();
+        assert_eq!(got.text(), "{\"key\":\"[REDACTED:acme]\"}", "{echo}");
+        assert_eq!(got.header("etag"), Some("<[REDACTED:acme]>"), "{echo}");
+        bench.finish().await;
+    }
+}
+
+#[tokio::test]
 async fn h04_decoded_before_it_is_searched() {
     let body = gzip(format!("{{\"key\":\"{SECRET}\"}}").as_bytes());
     let got = get(move |_| answer("200 OK", "content-encoding: gzip\r\n", &body)).await.unwrap();

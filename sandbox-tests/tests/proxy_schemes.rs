@@ -223,6 +223,29 @@ async fn h03_no_form_of_any_schemes_credential_comes_back() {
 }
 
 #[tokio::test]
+async fn h03_a_key_as_the_query_has_it_is_a_secret_too() {
+    let (secret, wire) = ("sk+live/S3CRET=0123&45", "sk%2Blive%2FS3CRET%3D0123%2645");
+    let (hex, upper): (String, String) =
+        wire.bytes().map(|byte| (format!("{byte:02x}"), format!("{byte:02X}"))).unzip();
+    let mut echoes = vec![wire.to_owned(), wire.to_lowercase().replace("s3cret", "S3CRET")];
+    echoes.extend([wire.replace('%', "%25"), wire.replace('%', "%2525"), hex, upper]);
+    echoes.push(wire.replace("%2F", "/"));
+    for before in ["", "?", "a=", "key="] {
+        echoes.push(STANDARD.encode(format!("{before}{wire}")));
+    }
+    for echo in echoes {
+        let body = echo.clone();
+        let script = move |_: &Heard| answer("200 OK", "", body.as_bytes());
+        let setup = Setup { scheme: query(), secret: Some(secret), ..Setup::answering(script) };
+        let bench = Bench::start(setup).await;
+        bench.hide(wire);
+        let got = bench.send(&bench.reader(), request("GET", "/x")).await.unwrap();
+        assert!(got.text().contains("[REDACTED:acme]"), "{echo}: {}", got.text());
+        bench.finish().await;
+    }
+}
+
+#[tokio::test]
 async fn f07_h05_a_redirect_that_repeats_the_query_key() {
     let script = |heard: &Heard| {
         let target = heard.line().split(' ').nth(1).unwrap().to_owned();

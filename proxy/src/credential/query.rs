@@ -56,17 +56,26 @@ pub(super) fn place(parameter: &str, secret: &[u8], target: &str) -> Zeroizing<V
         Some((_, "")) => "",
         Some(_) => "&",
     };
-    // A secret is visible ASCII, see `check_secret`.
-    let secret = Zeroizing::new(String::from_utf8_lossy(secret).into_owned());
-    let mut placed = Zeroizing::new(Vec::with_capacity(target.len() + 3 * secret.len() + 64));
+    let value = value(secret);
+    let length = target.len() + joint.len() + parameter.len() + 1 + value.len();
+    let mut placed = Zeroizing::new(Vec::with_capacity(length));
     placed.extend_from_slice(target.as_bytes());
     placed.extend_from_slice(joint.as_bytes());
     placed.extend_from_slice(parameter.as_bytes());
     placed.push(b'=');
-    for part in utf8_percent_encode(&secret, VALUE) {
-        placed.extend_from_slice(part.as_bytes());
-    }
+    placed.extend_from_slice(&value);
     placed
+}
+
+/// The secret as it stands in a query.
+pub(super) fn value(secret: &[u8]) -> Zeroizing<Vec<u8>> {
+    // A secret is visible ASCII, see `check_secret`.
+    let secret = Zeroizing::new(String::from_utf8_lossy(secret).into_owned());
+    let mut value = Zeroizing::new(Vec::with_capacity(3 * secret.len()));
+    for part in utf8_percent_encode(&secret, VALUE) {
+        value.extend_from_slice(part.as_bytes());
+    }
+    value
 }
 
 #[cfg(test)]

@@ -151,6 +151,7 @@ async fn prepare(
         () = head.closed() => return Err(given_up()),
         placement = parcel.credential.place(&parcel.draft.held, errand) => placement?,
     };
+    parcel.inner.learns(&placement.redactor);
     if placement.token_is_new {
         check_before_wire(parcel).await?;
     }
@@ -223,6 +224,7 @@ async fn exchange(
                 () = &mut *deadline => return Err(late(&parcel.draft.target.authority)),
                 placed = parcel.credential.place(&parcel.draft.held, errand) => placed?,
             };
+            parcel.inner.learns(&placement.redactor);
             placement.redactor = placement.redactor.and(&before);
             reply = attempt(parcel, placement, deadline, head).await?;
         }

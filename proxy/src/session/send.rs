@@ -45,6 +45,7 @@ pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result
         // Without a secret there is nothing to hide.
         Err(_) => Redactor::none(),
     };
+    inner.learns(&redactor);
     let mut trail = Trail::begin(inner, redactor, &request.method, &request.target);
     // A panic is this request's and nobody else's.
     let prepared = AssertUnwindSafe(prepare(inner, &mut trail, request)).catch_unwind().await;
