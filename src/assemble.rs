@@ -159,6 +159,10 @@ impl Server {
             let rotated = rotated.map_err(|fault| Failure::from(EngineError::Store(fault)))?;
             tracing::warn!(resealed = rotated.resealed, "a rotation of the vault was taken up");
         }
+        if data_dir.is_vault_locked() {
+            ground.proxy.lock_vault();
+            tracing::warn!("the vault is locked: no credential is used");
+        }
         let house = House::build(ground, config, &url).await?;
         let first_code = first_code(&house.engine, &data_dir).await?;
         let control = ControlSocket::bind(&data_dir.socket())?;

@@ -82,6 +82,28 @@ impl DataDir {
         &self.path
     }
 
+    /// Says to the next start that the vault is locked.
+    pub(crate) fn write_lock(path: &Path) -> Result<(), Failure> {
+        let mut options = OpenOptions::new();
+        let opened =
+            options.create(true).write(true).truncate(true).mode(0o600).open(lock_file(path));
+        opened.and_then(|file| file.sync_all()).map_err(|error| unwritable(path, &error))
+    }
+
+    /// Takes that back.
+    pub(crate) fn remove_lock(path: &Path) -> Result<(), Failure> {
+        match std::fs::remove_file(lock_file(path)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a person locked the vault.
+    pub(crate) fn is_vault_locked(&self) -> bool {
+        // What is there and cannot be looked at counts as well.
+        lock_file(&self.path).symlink_metadata().is_ok()
+    }
+
     /// Removes a first code that is of no more use.
     pub(crate) fn remove_code(&self) {
         let _ = std::fs::remove_file(code_file(&self.path));
@@ -111,6 +133,11 @@ pub(crate) fn socket(path: &Path) -> PathBuf {
 /// Where the server leaves the first one-time code.
 pub(crate) fn code_file(path: &Path) -> PathBuf {
     path.join("first-code")
+}
+
+/// There while the vault is locked.
+fn lock_file(path: &Path) -> PathBuf {
+    path.join("vault-locked")
 }
 
 /// There when bridges may start the server; its line names the configuration.

@@ -1,13 +1,17 @@
-//! What the process that holds the vault must not leave behind when it falls:
-//! no core file, and of a panic the place only. A panic's own words may hold
-//! whatever was at hand.
+//! What the process that holds the vault must not show or leave behind: its
+//! memory to another process of its user, a core file, and of a panic more than
+//! the place. A panic's own words may hold whatever was at hand.
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use std::io::Write;
 
 /// Called first, before there is a thread or a secret; what is started from
-/// here inherits the limit.
+/// here inherits the limit. What is executed is dumpable again, so the jail's
+/// processes, which hold no secret, still write their own maps in `/proc`.
 pub(crate) fn be() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        say(&format!("this process's memory could not be closed to others: {error}"));
+    }
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none) {
         say(&format!("core files could not be switched off: {error}"));
@@ -25,17 +29,24 @@ fn say(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{Resource, getrlimit};
+    use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
+    use std::os::unix::fs::MetadataExt;
 
     /// In a process of its own: the limit and the hook stay.
     #[test]
-    fn d25_no_core_file_and_no_panics_words() {
+    fn d25_no_core_file_no_readable_memory_and_no_panics_words() {
         if std::env::var_os("CAMBIUM_TEST_FALLS").is_some() {
             super::be();
+            assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+            // Not its user's any more, so its user cannot open it.
+            assert_eq!(std::fs::metadata("/proc/self/mem").unwrap().uid(), 0);
+            // What the jail reads of us is still ours to read.
+            assert!(std::fs::read_to_string("/proc/self/fdinfo/0").is_ok());
+            assert!(std::env::current_exe().unwrap().exists());
             assert_eq!(getrlimit(Resource::Core).maximum, Some(0));
             panic!("sk_live_{}", "S3CRET0123456789");
         }
-        let name = "discreet::tests::d25_no_core_file_and_no_panics_words";
+        let name = "discreet::tests::d25_no_core_file_no_readable_memory_and_no_panics_words";
         let fell = std::process::Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
             .env("CAMBIUM_TEST_FALLS", "1")

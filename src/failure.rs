@@ -113,6 +113,7 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         "credential_missing" => {
             "enter it with the secret on stdin: `cambium connections set SLUG --secret-stdin`"
         }
+        "vault_locked" => "unlock it with `cambium vault unlock`",
         "tool_error" => "read the message; `cambium tools source VENDOR NAME` shows the code",
         "timeout" => "raise --timeout, or ask the vendor for less",
         "proposal_not_found" => "list them with `cambium connections proposals list`",

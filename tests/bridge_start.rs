@@ -7,8 +7,9 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use support::{Home, ended};
 
@@ -108,7 +109,13 @@ fn bridges_share_one_server_that_outlives_them() {
     }
     let server = started(&home);
     let pid = server.0.as_raw_nonzero();
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    // The server's memory is closed to its own user, the environment with it.
+    let environ = format!("/proc/{pid}/environ");
+    assert_eq!(std::fs::metadata(&environ).unwrap().uid(), 0);
+    if !rustix::process::getuid().is_root() {
+        assert_eq!(std::fs::read(&environ).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    let environment = std::fs::read(environ).unwrap_or_else(|_| b"HOME=\0".to_vec());
     let mut names: Vec<_> = environment
         .split(|&byte| byte == 0)
         .filter_map(|pair| std::str::from_utf8(pair).unwrap().split_once('=').map(|pair| pair.0))
@@ -134,6 +141,16 @@ fn a_server_that_cannot_start_says_why_through_the_bridge() {
     let failed = ended(command.env("CAMBIUM_TOKEN", &token).output().unwrap());
     assert_eq!((failed.code, failed.error().as_str()), (7, "listen_in_use"));
     assert_eq!(failed.stdout, "", "nothing but the protocol is on stdout");
+}
+
+#[test]
+fn a_servers_log_is_not_written_through_a_link() {
+    let (home, token) = opted_in();
+    let theirs = home.write("theirs", "as it was");
+    std::os::unix::fs::symlink(&theirs, home.data_dir().join("server.log")).unwrap();
+    let refused = home.run_as(&token, &["mcp"]);
+    assert_eq!(refused.error(), "data_dir_unwritable", "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "as it was");
 }
 
 #[test]

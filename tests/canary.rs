@@ -176,3 +176,32 @@ fn h03_what_a_module_puts_together_itself_does_not_leave_its_run() {
     files(home.path());
     runtime.block_on(vendor.close());
 }
+
+#[test]
+fn d13_a_locked_vault_stays_locked_through_a_restart() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let vendor = runtime.block_on(Vendor::open(CANARY)).unwrap();
+    let home = Home::new();
+    let server = home.set_up();
+    support::connect_shop(&home, vendor.address.port(), &vendor.ca_pem);
+    home.run(&["agents", "create", "one"]).ok();
+    let file = home.write("read.ts", READ);
+    home.run(&["publish", file.to_str().unwrap(), "--vendor", "shop", "--name", "list-orders"])
+        .ok();
+    let call = || home.run(&["run", "shop", "list-orders", "--agent", "one"]);
+    call().ok();
+    let mut unproven = home.command(&["vault", "lock"]);
+    let unproven = support::ended(unproven.env_remove("CAMBIUM_PASSPHRASE_FILE").output().unwrap());
+    assert_ne!(unproven.code, 0);
+    call().ok();
+    home.run(&["vault", "lock"]).ok();
+    assert_eq!(call().error(), "vault_locked");
+    assert_eq!(server.stop(), 0);
+    let server = home.serve();
+    assert_eq!(call().error(), "vault_locked");
+    assert_eq!(vendor.received().len(), 2, "what was locked went nowhere");
+    home.run(&["vault", "unlock"]).ok();
+    call().ok();
+    assert_eq!(server.stop(), 0);
+    runtime.block_on(vendor.close());
+}

@@ -206,6 +206,23 @@ impl Engine {
         found.ok_or_else(|| EngineError::ConnectionNotFound(id_or_slug.chars().take(64).collect()))
     }
 
+    /// By id or slug, as an agent may name it: one outside its scope reads as
+    /// none, so that names cannot be tried out.
+    pub(crate) async fn connection_for(
+        &self,
+        agent: &AgentId,
+        named: &str,
+    ) -> Result<Connection, EngineError> {
+        let found = self.parts.store.find_connection(&self.person, named).await?;
+        // Asked for a name nobody has too: the answers take the same time.
+        let id = found.as_ref().map_or_else(|| ConnectionId::new(named), |found| found.id.clone());
+        let scope = self.parts.store.scope(&id).await?;
+        let within = scope.is_empty() || scope.contains(agent);
+        found
+            .filter(|_| within)
+            .ok_or_else(|| EngineError::ConnectionNotFound(named.chars().take(64).collect()))
+    }
+
     /// Takes a connection back: its tools leave every working set at once and
     /// its standing answers are withdrawn by new rows. Nothing else is lost.
     pub async fn revoke_connection(

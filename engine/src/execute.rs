@@ -64,7 +64,7 @@ impl Engine {
     ) -> Result<Envelope, EngineError> {
         caller.active()?;
         let agent = &caller.agent.id;
-        let connection = self.connection(&request.connection).await?;
+        let connection = self.connection_for(agent, &request.connection).await?;
         let tool = ToolName::new(VENDOR, &connection.slug)?;
         let dry_run = request.dry_run;
         let outbound = outbound(request)?;

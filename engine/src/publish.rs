@@ -220,7 +220,10 @@ impl Engine {
         let wrong =
             |reason: String| EngineError::ArgumentInvalid { name: "connectionId".into(), reason };
         if let Some(named) = named {
-            let connection = self.connection(named).await?;
+            let connection = match publisher {
+                Some(agent) => self.connection_for(agent, named).await?,
+                None => self.connection(named).await?,
+            };
             if connection.vendor != vendor {
                 let slug = &connection.slug;
                 return Err(wrong(format!(

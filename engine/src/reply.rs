@@ -339,6 +339,17 @@ fn said_of_requests(ended: &Ended<'_>, envelope: &Envelope) -> Vec<String> {
             }
         }
     }
+    let mut dropped: Vec<&str> =
+        exchanges.iter().flat_map(|exchange| &exchange.dropped).map(String::as_str).collect();
+    dropped.sort_unstable();
+    dropped.dedup();
+    if !dropped.is_empty() {
+        notes.push(format!(
+            "not sent, since they are not among the headers a tool may set: {}; a person can allow \
+             one for the connection",
+            dropped.join(", ")
+        ));
+    }
     if ended.report.logs_dropped > 0 {
         notes.push(format!("{} bytes of console output were dropped", ended.report.logs_dropped));
     }

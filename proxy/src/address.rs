@@ -3,7 +3,7 @@
 //! known to be public is not. Looking names up is `resolve.rs`'s.
 
 use crate::Exception;
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What an address is.
@@ -153,6 +153,21 @@ fn hidden_v4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => vec![last],
         _ => Vec::new(),
     }
+}
+
+/// A metadata address inside a range, if there is one.
+pub(crate) fn metadata_in(range: &IpNet) -> Option<IpAddr> {
+    // A range may be written in an IPv4 address's IPv6 coat.
+    let v4 = METADATA_V4
+        .iter()
+        .flat_map(|address| [IpAddr::V4(*address), IpAddr::V6(address.to_ipv6_mapped())]);
+    let v6 = METADATA_V6.iter().filter_map(|net| net.parse::<Ipv6Net>().ok());
+    let overlap = |net: &Ipv6Net| match range {
+        IpNet::V4(_) => false,
+        IpNet::V6(range) => range.contains(&net.addr()) || net.contains(&range.addr()),
+    };
+    let v6 = v6.filter(overlap).map(|net| IpAddr::V6(net.addr()));
+    v4.filter(|address| range.contains(address)).chain(v6).next()
 }
 
 /// Why an address is not dialled.

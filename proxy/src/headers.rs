@@ -38,6 +38,11 @@ const REQUEST_SUFFIX: &str = "-version";
 const REFUSED: &[&str] =
     &["content-encoding", "x-http-method", "x-http-method-override", "x-method-override"];
 
+/// Headers every client sets and we set ourselves: dropping a module's changes
+/// nothing it could have meant.
+pub(crate) const ALWAYS_OURS: &[&str] =
+    &["accept-encoding", "connection", "content-length", "host", "user-agent"];
+
 /// Response headers a module may read.
 const RESPONSE: &[&str] = &[
     "accept-ranges",

@@ -25,32 +25,59 @@ const CONCURRENT: u32 = 256;
 /// carry a credential, or change method, target or coding behind the policy.
 const NEVER: &[&str] = &[
     "accept-encoding",
+    "api-key",
+    "apikey",
+    "authentication",
     "authorization",
+    "cf-connecting-ip",
+    "client-ip",
     "connection",
     "content-encoding",
     "content-length",
     "cookie",
+    "cookie2",
     "expect",
+    "fastly-client-ip",
     "forwarded",
     "host",
     "http2-settings",
     "keep-alive",
+    "private-token",
     "range",
     "te",
     "trailer",
     "transfer-encoding",
+    "true-client-ip",
     "upgrade",
     "user-agent",
     "via",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-forwarded",
+    "x-host",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-host",
     "x-original-url",
+    "x-real-ip",
     "x-rewrite-url",
+    "x-vault-token",
 ];
 
 /// The same by their beginning.
 const NEVER_PREFIXES: &[&str] = &["proxy-", "sec-", "x-forwarded-"];
+
+/// And by their end: what vendors call a credential of their own.
+const NEVER_SUFFIXES: &[&str] = &[
+    "-access-token",
+    "-api-key",
+    "-apikey",
+    "-auth",
+    "-auth-token",
+    "-authorization",
+    "-security-token",
+];
 
 /// Changes to the policy of one connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,7 +270,9 @@ fn word(effect: Effect) -> &'static str {
 
 /// Whether a header is none a module may ever set, on no list and by no word.
 pub(crate) fn never(name: &str) -> bool {
-    NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    NEVER.contains(&name)
+        || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || NEVER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
 fn check_header(name: &str) -> Result<(), OverrideFault> {

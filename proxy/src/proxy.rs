@@ -4,6 +4,7 @@ mod rotate;
 
 pub use rotate::Rotated;
 
+use crate::address::metadata_in;
 use crate::approval::{self, About};
 use crate::audit::writer::Writer;
 use crate::audit::{AuditEvent, segment, verify};
@@ -20,6 +21,7 @@ use crate::{
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, OwnedRwLockReadGuard, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -97,6 +99,8 @@ pub(crate) struct Shared {
     /// The same for token calls, whose sockets outlive the sessions'.
     minting: Network,
     lines: Mutex<HashMap<ConnectionId, Arc<Line>>>,
+    /// No credential is lent.
+    locked: AtomicBool,
 }
 
 /// One state of one connection: its clients and its opened credential. A new
@@ -134,6 +138,7 @@ impl Line {
 
     /// The opened credential; read and opened at first use.
     pub(crate) async fn credential(&self, shared: &Shared) -> Result<Arc<Credential>, Refusal> {
+        shared.unlocked(&self.connection)?;
         let open = || async {
             let scheme = &self.connection.scheme;
             let sealed = if scheme.takes_secret() || scheme.needs_sign_in() {
@@ -162,9 +167,19 @@ impl Proxy {
         let own = Tasks { tracker: TaskTracker::new(), stop: CancellationToken::new() };
         let minting = Network { tasks: own, ..network.clone() };
         let (lines, mints, sealing) = (Mutex::default(), TaskTracker::new(), Arc::default());
-        let letting_go = RwLock::default();
-        let shared =
-            Shared { parts, writer, tasks, mints, letting_go, sealing, network, minting, lines };
+        let (letting_go, locked) = (RwLock::default(), AtomicBool::new(false));
+        let shared = Shared {
+            parts,
+            writer,
+            tasks,
+            mints,
+            letting_go,
+            sealing,
+            network,
+            minting,
+            lines,
+            locked,
+        };
         Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
@@ -252,8 +267,9 @@ impl Proxy {
         upstream::check_authority(pem)
     }
 
-    /// Refuses an exception that would reach one of our own listeners: no
-    /// exception lifts those, so a person is told when they write it.
+    /// Refuses an exception that would reach one of our own listeners or a
+    /// metadata service: no exception lifts those, so a person is told when they
+    /// write it.
     pub fn check_exceptions(&self, exceptions: &[Exception]) -> Result<(), Refusal> {
         let own = &self.shared.parts.own_addresses;
         let opens = |exception: &Exception, listener: &SocketAddr| {
@@ -261,14 +277,21 @@ impl Proxy {
             exception.port == listener.port()
                 && (address.is_unspecified() || exception.cidr.contains(&address))
         };
-        let found = exceptions.iter().find(|one| own.iter().any(|listener| opens(one, listener)));
-        match found {
-            None => Ok(()),
-            Some(exception) => Err(Refusal::SelfAddress(format!(
-                "{} port {} holds one of our own listeners, which no connection may reach",
-                exception.cidr, exception.port
-            ))),
+        for exception in exceptions {
+            let Exception { cidr, port } = exception;
+            if own.iter().any(|listener| opens(exception, listener)) {
+                return Err(Refusal::SelfAddress(format!(
+                    "{cidr} port {port} holds one of our own listeners, which no connection may reach"
+                )));
+            }
+            if let Some(address) = metadata_in(cidr) {
+                return Err(Refusal::AddressDenied(format!(
+                    "{cidr} holds {address}, a cloud metadata address, which no connection may reach; \
+                     name a narrower range"
+                )));
+            }
         }
+        Ok(())
     }
 
     /// Records what a person changed of a connection, before it holds.
@@ -322,6 +345,18 @@ impl Proxy {
     /// up a rotation that was cut off.
     pub async fn rotate_vault(&self) -> Result<Rotated, StoreFault> {
         rotate::rotate(&self.shared).await
+    }
+
+    /// Lends no credential from here on, to runs under way neither, and drops
+    /// those that were opened and their sockets.
+    pub fn lock_vault(&self) {
+        self.shared.locked.store(true, Ordering::SeqCst);
+        self.shared.lines().clear();
+    }
+
+    /// Takes that back.
+    pub fn unlock_vault(&self) {
+        self.shared.locked.store(false, Ordering::SeqCst);
     }
 
     /// Walks every node's audit chain and holds it against the anchors; answers
@@ -403,6 +438,17 @@ impl Shared {
         });
         lines.insert(connection.id.clone(), line.clone());
         line
+    }
+
+    /// Whether a connection's credential may be used.
+    pub(crate) fn unlocked(&self, connection: &Connection) -> Result<(), Refusal> {
+        let scheme = &connection.scheme;
+        let lends = scheme.takes_secret() || scheme.needs_sign_in();
+        if lends && self.locked.load(Ordering::SeqCst) {
+            let why = "a person locked the vault; no credential is used until they unlock it";
+            return Err(Refusal::VaultLocked(why.into()));
+        }
+        Ok(())
     }
 
     async fn store_secret(&self, sealed: &SealedSecret) -> Result<(), Refusal> {

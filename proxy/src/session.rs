@@ -63,6 +63,9 @@ pub struct Exchange {
     pub preview: Option<Preview>,
     /// Why it was refused.
     pub refusal: Option<Refusal>,
+    /// Headers the module set that do not pass, without those that are ours to
+    /// set on every request.
+    pub dropped: Vec<String>,
     /// Microseconds with the vendor.
     pub vendor_us: u64,
     /// Microseconds in the proxy, hold time excluded.

@@ -233,7 +233,7 @@ fn e15_a_wildcard_is_no_host() {
 }
 
 #[tokio::test]
-async fn e19_an_exception_for_our_own_listener_is_refused_when_it_is_written() {
+async fn e19_an_exception_nobody_may_make_is_refused_when_it_is_written() {
     let bench = Bench::start(Setup { own: true, ..Setup::default() }).await;
     let port = bench.vendor.address.port();
     for (cidr, port, code) in [
@@ -242,6 +242,18 @@ async fn e19_an_exception_for_our_own_listener_is_refused_when_it_is_written() {
         ("0.0.0.0/0", port, Some("self_address")),
         ("127.0.0.1/32", port - 1, None),
         ("10.0.0.0/8", port, None),
+        ("fd12:3456::/32", port, None),
+        ("169.254.169.254/32", port, Some("address_denied")),
+        ("169.254.0.0/16", port, Some("address_denied")),
+        ("0.0.0.0/0", port - 1, Some("address_denied")),
+        ("128.0.0.0/1", port, Some("address_denied")),
+        ("100.64.0.0/10", port, Some("address_denied")),
+        ("100.64.0.0/16", port, None),
+        ("::/0", port, Some("address_denied")),
+        ("fc00::/7", port, Some("address_denied")),
+        ("fd00:ec2::254/128", port, Some("address_denied")),
+        ("fd00:ec2:1::/48", port, Some("address_denied")),
+        ("::ffff:169.254.169.254/128", port, Some("address_denied")),
     ] {
         let exception = Exception { cidr: cidr.parse().unwrap(), port };
         let checked = bench.proxy.check_exceptions(&[exception]);

@@ -20,6 +20,33 @@ async fn d13_no_secret_no_request() {
 }
 
 #[tokio::test]
+async fn d13_a_locked_vault_lends_no_credential() {
+    let bench = Bench::new().await;
+    let run = bench.reader();
+    bench.send(&run, request("GET", "/x")).await.unwrap();
+    bench.proxy.lock_vault();
+    bench.refused(&run, request("GET", "/x"), "vault_locked").await;
+    bench.refused(&bench.writer(), order(), "vault_locked").await;
+    // What needs no credential is as before: a stopped request is shown.
+    bench.send(&bench.dry(), order()).await.unwrap();
+    assert_eq!(bench.vendor.heard().len(), 1);
+    bench.proxy.unlock_vault();
+    bench.send(&run, request("GET", "/x")).await.unwrap();
+    // Locked between a person's yes and the wire: not sent.
+    bench.desk.will(Word::Then(Box::new(Word::Say(Answer::Once))));
+    let run = bench.writer();
+    let locking = async {
+        bench.desk.until_shown(2).await;
+        bench.proxy.lock_vault();
+        bench.desk.let_go();
+    };
+    let (sent, ()) = tokio::join!(bench.send(&run, order()), locking);
+    assert_eq!(sent.unwrap_err().code(), "vault_locked");
+    assert_eq!(bench.vendor.heard().len(), 2);
+    bench.finish().await;
+}
+
+#[tokio::test]
 async fn d14_a_sealed_secret_opens_only_where_it_was_sealed() {
     let mut bench = Bench::new().await;
     bench.connection.hosts[1].name = "evil.acme.test".into();

@@ -150,7 +150,13 @@ fn reason(log: &mut File, from: u64) -> Option<Failure> {
 }
 
 fn private(path: &Path, options: &mut OpenOptions) -> std::io::Result<File> {
-    options.create(true).mode(0o600).open(path)
+    // Nobody's link leads us to another file, and nobody's pipe or device is one.
+    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let file = options.create(true).mode(0o600).custom_flags(no_link).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::other("it is no regular file")),
+    }
 }
 
 fn not_ready(data_dir: &Path, why: &str) -> Failure {

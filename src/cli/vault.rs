@@ -1,4 +1,5 @@
-//! `cambium vault …`: the keys that secrets are sealed under.
+//! `cambium vault …`: the keys that secrets are sealed under, and whether what
+//! is sealed is used.
 
 use super::credential::PersonArgs;
 use super::print::field;
@@ -14,6 +15,16 @@ pub(crate) enum Args {
         #[command(flatten)]
         person: PersonArgs,
     },
+    /// Use no credential until you unlock it; runs under way end at their next request
+    Lock {
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Use credentials again
+    Unlock {
+        #[command(flatten)]
+        person: PersonArgs,
+    },
 }
 
 impl Args {
@@ -26,6 +37,18 @@ impl Args {
                 let text = format!("{} secrets are sealed anew", field(&done, "resealed"));
                 Ok(Said::new(text, done))
             }
+            Self::Lock { person } => lock(context, person, true).await,
+            Self::Unlock { person } => lock(context, person, false).await,
         }
     }
+}
+
+async fn lock(context: &Context, person: PersonArgs, locked: bool) -> Result<Said, Failure> {
+    let who = person.credential()?;
+    let done = context.ask(&Request::VaultLock { who, locked }).await?;
+    let text = match locked {
+        true => "the vault is locked: no credential is used\nnext: cambium vault unlock",
+        false => "the vault is unlocked",
+    };
+    Ok(Said::new(text, done))
 }

@@ -157,6 +157,10 @@ impl Front {
                 let rotated = self.proxy.rotate_vault().await;
                 value(rotated.map_err(EngineError::Store)?)
             }
+            Request::VaultLock { who, locked } => {
+                self.proof(who).await?;
+                self.lock(locked)
+            }
             Request::Backup { passphrase, file } => self.backup(passphrase, file).await,
             Request::Bridge { .. } => Err(Failure::new(
                 "request_invalid",
@@ -174,6 +178,20 @@ impl Front {
             "dataDir": self.data_dir,
             "needsSetup": self.engine.needs_setup().await?,
         }))
+    }
+
+    /// Locks at once and unlocks last, so that a file that cannot be written or
+    /// removed leaves the vault locked.
+    fn lock(&self, locked: bool) -> Answered {
+        if locked {
+            self.proxy.lock_vault();
+            DataDir::write_lock(&self.data_dir)?;
+        } else {
+            DataDir::remove_lock(&self.data_dir)?;
+            self.proxy.unlock_vault();
+        }
+        tracing::warn!(locked, "the vault was locked or unlocked");
+        Ok(json!({ "locked": locked }))
     }
 
     async fn statistics(&self) -> Answered {

@@ -144,6 +144,8 @@ pub(crate) enum Request {
     Audit { ask: AuditAsk },
     /// A new sealing key, every secret sealed anew.
     VaultRotate { who: Person },
+    /// No credential is used, or again.
+    VaultLock { who: Person, locked: bool },
     /// A backup into a new file, under the person's passphrase.
     Backup { passphrase: String, file: PathBuf },
     /// What follows on this stream is MCP, for the agent of this token.

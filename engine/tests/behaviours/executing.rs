@@ -2,7 +2,8 @@
 
 use crate::house::{House, code, module, posts, reads, shop, tool, writes};
 use cambium_engine::{
-    CallRequest, ExecuteRequest, InBand, Live, NewConnection, PublishRequest, Status,
+    CallRequest, Envelope, ExecuteRequest, InBand, Live, NewConnection, PublishRequest, Publisher,
+    Status,
 };
 use cambium_proxy::{Answer, Secret};
 use serde_json::json;
@@ -75,11 +76,46 @@ async fn b068_execute_is_refused_where_the_connection_is_not_the_agents() {
     assert_eq!(slugs, ["shop"]);
     let request = ExecuteRequest { connection: "narrow".into(), ..one("GET") };
     let envelope = house.engine.execute(&caller, request, live()).await;
-    assert_eq!(code(&envelope), "connection_not_in_scope");
+    assert_eq!(code(&envelope), "connection_not_found");
     let mut request = one("GET");
     request.path = "//evil.example/x".into();
     let refused = house.engine.execute(&caller, request, live()).await;
     assert!(code(&refused).starts_with("path_"), "{refused:?}");
+    assert_eq!(house.let_go("GET").await, 0);
+}
+
+#[tokio::test]
+async fn m07_a_connection_outside_the_scope_reads_as_one_that_is_not() {
+    let house = House::new().await;
+    house.shop().await;
+    let (theirs, _) = house.agent("other").await;
+    let (_, caller) = house.agent("claude").await;
+    let person = house.person().await;
+    let narrow =
+        |slug: &str| NewConnection { slug: slug.into(), agents: vec![theirs.id.clone()], ..shop() };
+    let secret = || Some(Secret::new(b"s".to_vec()));
+    let live_one = house.engine.create_connection(&person, narrow("narrow"), secret()).await;
+    let gone = house.engine.create_connection(&person, narrow("gone"), secret()).await.unwrap();
+    house.engine.revoke_connection(&person, &gone.id).await.unwrap();
+    let mut told = Vec::new();
+    let by_id = live_one.unwrap().id.to_string();
+    for named in ["narrow", "gone", "nobody", &by_id] {
+        let request = ExecuteRequest { connection: named.to_owned(), ..one("GET") };
+        let executed = house.engine.execute(&caller, request, live()).await;
+        let publish = PublishRequest {
+            tool: tool("list"),
+            connection: Some(named.to_owned()),
+            source: reads(),
+        };
+        let publisher = Publisher::Agent(caller.clone());
+        let published = house.engine.publish(&publisher, publish).await.unwrap_err();
+        let published = Envelope::from(&published);
+        let told_of = [executed, published]
+            .map(|envelope| serde_json::to_string(&envelope).unwrap().replace(named, "NAMED"));
+        told.push(told_of);
+    }
+    assert!(told.iter().all(|answers| *answers == told[0]), "{told:#?}");
+    assert!(told[0].iter().all(|answer| answer.contains("connection_not_found")), "{told:#?}");
     assert_eq!(house.let_go("GET").await, 0);
 }
 

@@ -78,7 +78,7 @@ async fn decision15_a_publish_needs_a_connection_in_scope() {
     };
     let publisher = Publisher::Agent(caller.clone());
     let refused = house.engine.publish(&publisher, named("shop")).await.unwrap_err();
-    assert_eq!(refused.code(), "connection_not_in_scope");
+    assert_eq!(refused.code(), "connection_not_found");
     assert!(house.engine.tools().await.unwrap().is_empty(), "nothing half done");
 
     house.publish(&other_caller, "list", &reads()).await;

@@ -207,28 +207,25 @@ fn follow(text: &[u8], rest: &[u8], at: usize, whole: bool, steps: &mut Steps) -
             if !steps.spend(1) {
                 return Followed::Lost;
             }
-            match text.get(place) {
-                None if !whole => return Followed::Open,
-                None => {}
-                Some(lead) if !leads(*lead) => {
-                    if lead == byte && !next.contains(&(place + 1)) {
-                        next.push(place + 1);
-                    }
+            let Some(lead) = text.get(place) else {
+                if whole {
+                    continue;
                 }
-                Some(_) => {
-                    let read = readings(text, place);
-                    steps.spend(read.looks);
-                    if read.short && !whole {
-                        return Followed::Open;
-                    }
-                    for reading in read.iter().filter(|reading| reading.byte == *byte) {
-                        if !next.contains(&reading.end) {
-                            next.push(reading.end);
-                        }
-                    }
-                }
+                return Followed::Open;
+            };
+            if !leads(*lead) {
+                next.extend((lead == byte).then_some(place + 1));
+                continue;
             }
+            let read = readings(text, place);
+            steps.spend(read.looks);
+            if read.short && !whole {
+                return Followed::Open;
+            }
+            next.extend(read.iter().filter(|it| it.byte == *byte).map(|it| it.end));
         }
+        next.sort_unstable();
+        next.dedup();
         std::mem::swap(&mut places, &mut next);
         next.clear();
         if places.is_empty() {

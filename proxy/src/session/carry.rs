@@ -170,6 +170,7 @@ async fn check_before_wire(parcel: &Parcel) -> Result<(), Refusal> {
     if inner.stop.is_cancelled() {
         return Err(closed());
     }
+    inner.shared.unlocked(&inner.spec.connection)?;
     let id = &inner.spec.connection.id;
     let now = inner.shared.parts.connections.connection(id).await.map_err(|fault| {
         tracing::error!(%fault, "the connection could not be read");

@@ -4,6 +4,7 @@
 
 use super::{Exchange, Inner};
 use crate::audit::writer::Ticket;
+use crate::headers;
 use crate::judge::Findings;
 use crate::scrub::Redactor;
 use crate::target::Target;
@@ -193,6 +194,7 @@ impl Trail {
             status: self.status,
             preview: None,
             refusal: None,
+            dropped: self.notes.iter().filter_map(|note| dropped(note)).collect(),
             vendor_us: self.vendor_us,
             proxy_us: self.proxy_us(),
             held_us: self.held_us,
@@ -249,6 +251,12 @@ impl Drop for Trail {
             entry.refusal.get_or_insert_with(super::send::closed);
         }
     }
+}
+
+/// The header a note says was dropped, where its loss is worth telling.
+fn dropped(note: &str) -> Option<String> {
+    let name = note.strip_prefix("header_dropped:")?;
+    (!headers::ALWAYS_OURS.contains(&name)).then(|| name.to_owned())
 }
 
 fn effect_name(effect: Effect) -> &'static str {
