@@ -9,12 +9,13 @@ use crate::control::{Audit, ControlSocket, Front};
 use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
 use crate::failure::Failure;
 use crate::listener::Listener;
+use crate::outside::{self, Outside};
 use crate::typescript::TypeScript;
 use cambium_engine::{Engine, EngineError, NewAgent, Parts, PersonCredential, Settings};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::{DevAgent, HttpConfig};
 use cambium_proxy::{
-    Clock, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
+    Clock, DoorFrame, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
 };
 use cambium_store::{Store, StoreError};
 use std::net::SocketAddr;
@@ -55,6 +56,7 @@ pub(crate) struct Server {
     house: House,
     url: String,
     first_code: Option<String>,
+    outside: Option<Arc<Outside>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -152,7 +154,10 @@ impl Server {
         let data_dir = DataDir::lock(&config.data_dir)?;
         let address = listener.address();
         let url = format!("http://{address}");
-        let ground = Ground::open(&data_dir, vec![address]).await?;
+        let frame = outside::bind(config.sandbox.listen.clone(), &data_dir).await?;
+        let mut own = vec![address];
+        own.extend(frame.as_ref().and_then(DoorFrame::address));
+        let ground = Ground::open(&data_dir, own).await?;
         if ground.vault.is_rotating() {
             // Cut off by a crash; nothing is served under two keys.
             let rotated = ground.proxy.rotate_vault().await;
@@ -168,12 +173,18 @@ impl Server {
         let control = ControlSocket::bind(&data_dir.socket())?;
 
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let outside = frame.and_then(|frame| {
+            let way = (frame.address(), frame.socket().map(Path::to_owned));
+            let door = house.ground.proxy.serve_door(frame, &tasks, stop.clone());
+            Outside::new(way, door).map(Arc::new)
+        });
         let front = Arc::new(Front {
             engine: house.engine.clone(),
             proxy: house.ground.proxy.clone(),
             vault: house.ground.vault.clone(),
             store: house.ground.store.clone(),
             backing_up: tokio::sync::Mutex::default(),
+            outside: outside.clone(),
             audit: house.ground.audit(),
             url: url.clone(),
             data_dir: data_dir.path().to_owned(),
@@ -192,7 +203,7 @@ impl Server {
         tasks.spawn(keeping);
         let router = router(&house, &url, address, dev_agent, &stop, &tasks);
         tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
-        Ok(Self { data_dir, house, url, first_code, stop, tasks })
+        Ok(Self { data_dir, house, url, first_code, outside, stop, tasks })
     }
 
     /// `http://127.0.0.1:PORT`.
@@ -213,7 +224,11 @@ impl Server {
     /// Runs end first, so that their callers still hear the answer; then the
     /// doors close, the audit is flushed, and the lock goes last.
     pub(crate) async fn stop(self) {
-        let Self { data_dir, house, stop, tasks, .. } = self;
+        let Self { data_dir, house, outside, stop, tasks, .. } = self;
+        if let Some(outside) = outside {
+            // Nobody outside would end them by themselves.
+            outside.close_all();
+        }
         house.engine.drain(GRACE).await;
         stop.cancel();
         tasks.close();

@@ -71,6 +71,17 @@ pub(crate) struct Sandbox {
     pub(crate) zygote: bool,
     /// Start although a layer is missing; the console says so on every page.
     pub(crate) allow_weak: bool,
+    /// Where sandboxes outside come in; `None` keeps that door shut.
+    pub(crate) listen: Option<SandboxListen>,
+}
+
+/// Where sandboxes outside come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SandboxListen {
+    /// A loopback address.
+    Loopback(SocketAddr),
+    /// A socket in the data directory.
+    Socket,
 }
 
 /// What is logged to stderr.
@@ -125,6 +136,7 @@ struct RawSandbox {
     pool: Option<usize>,
     zygote: Option<bool>,
     allow_weak: Option<bool>,
+    listen: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -162,13 +174,18 @@ impl Config {
                 Some(path) => absolute(path)?,
                 None => default_data_dir()?,
             },
-            listen: loopback(listen.as_deref().unwrap_or(DEFAULT_LISTEN))?,
+            listen: loopback("listen", listen.as_deref().unwrap_or(DEFAULT_LISTEN))?,
             wait_budget: Duration::from_secs(wait),
             typescript: raw.typescript,
             sandbox: Sandbox {
                 pool,
                 zygote: !overrides.no_zygote && raw.sandbox.zygote.unwrap_or(true),
                 allow_weak: overrides.allow_weak || raw.sandbox.allow_weak.unwrap_or(false),
+                listen: match raw.sandbox.listen.as_deref() {
+                    None => None,
+                    Some("socket") => Some(SandboxListen::Socket),
+                    Some(text) => Some(SandboxListen::Loopback(loopback("sandbox.listen", text)?)),
+                },
             },
             log: Log {
                 filter: raw.log.filter.unwrap_or_else(|| "warn,cambium=info".into()),
@@ -290,11 +307,11 @@ fn in_range(name: &str, value: u64, least: u64, most: u64) -> Result<(), Failure
 }
 
 /// Only loopback: the console and agent tokens travel without TLS here.
-fn loopback(text: &str) -> Result<SocketAddr, Failure> {
+fn loopback(key: &str, text: &str) -> Result<SocketAddr, Failure> {
     let address: SocketAddr = text.parse().map_err(|_| {
         Failure::new(
             "config_invalid",
-            format!("`listen` must be an address and a port, not `{text}`"),
+            format!("`{key}` must be an address and a port, not `{text}`"),
             format!("write it like {DEFAULT_LISTEN}"),
         )
     })?;

@@ -77,6 +77,11 @@ impl DataDir {
         socket(&self.path)
     }
 
+    /// The socket of the door for sandboxes outside.
+    pub(crate) fn door(&self) -> PathBuf {
+        self.path.join("sandbox.sock")
+    }
+
     /// The directory itself.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -15,6 +15,7 @@ mod discreet;
 mod failure;
 mod keeper;
 mod listener;
+mod outside;
 mod paste;
 mod sdk;
 mod typescript;

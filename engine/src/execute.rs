@@ -63,11 +63,33 @@ impl Engine {
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
         caller.active()?;
-        let agent = &caller.agent.id;
-        let connection = self.connection_for(agent, &request.connection).await?;
-        let tool = ToolName::new(VENDOR, &connection.slug)?;
+        let connection = self.connection_for(&caller.agent.id, &request.connection).await?;
         let dry_run = request.dry_run;
-        let outbound = outbound(request)?;
+        let loose = Loose {
+            connection,
+            content: content(),
+            hints: HINTS,
+            dry_run,
+            detached: false,
+            wall: WALL,
+            budget: self.parts.settings.wait_budget,
+            requests: None,
+            sandbox: Arc::new(OneRequest(outbound(request)?)),
+        };
+        self.run_loose(caller, loose, live, run).await
+    }
+
+    /// Carries out a run that no version stands behind.
+    pub(crate) async fn run_loose(
+        &self,
+        caller: &Caller,
+        loose: Loose,
+        live: Live,
+        run: &mut Option<RunId>,
+    ) -> Result<Envelope, EngineError> {
+        let Loose { connection, content, hints, dry_run, detached, wall, budget, .. } = loose;
+        let agent = &caller.agent.id;
+        let tool = ToolName::new(VENDOR, &connection.slug)?;
         let guard = self.flights.begin(agent).await?;
         let known = self.agent_by_id(agent).await?;
         if known.paused {
@@ -80,10 +102,10 @@ impl Engine {
             agent: agent.clone(),
             tool: tool.clone(),
             number: 0,
-            version: content(),
+            version: content,
             connection: connection.id.clone(),
             dry_run,
-            detached: false,
+            detached,
             node: self.parts.node.clone(),
             call_key,
             begun_ms,
@@ -99,9 +121,9 @@ impl Engine {
                 person: &self.person,
                 agent,
                 tool: &tool.to_string(),
-                version: &content(),
+                version: &content,
                 connection: &connection,
-                hints: HINTS,
+                hints,
                 dry_run,
                 each: true,
             };
@@ -114,7 +136,6 @@ impl Engine {
                 return Err(error);
             }
         };
-        let budget = self.parts.settings.wait_budget;
         let desk = RunDesk::new(
             self.approvals.clone(),
             self.flights.clone(),
@@ -128,29 +149,46 @@ impl Engine {
             person: row.person.clone(),
             agent: row.agent.clone(),
             tool: tool.to_string(),
-            version: content(),
+            version: content,
             sites: sites(&connection),
             connection: connection.clone(),
-            hints: HINTS,
+            hints,
             grant,
         };
-        let session = self.parts.proxy.open(spec, Arc::new(desk));
+        let session = self.parts.proxy.open_for(spec, Arc::new(desk), loose.requests);
         let running = Running {
             parts: self.parts.clone(),
-            sandbox: Arc::new(OneRequest(outbound)),
+            sandbox: loose.sandbox,
             counts: false,
             owed: self.owed.clone(),
             guard,
             agent_name: known.name,
-            job: job(&row, &connection),
+            job: job(&row, &connection, wall),
             row,
             connection,
             session,
-            backstop: WALL + budget,
+            backstop: wall + budget,
             notes: Vec::new(),
         };
-        self.run(running, false, live).await
+        self.run(running, detached, live).await
     }
+}
+
+/// A run that no version stands behind: what it is, and what sends its requests
+/// where a sandbox would run a module.
+pub(crate) struct Loose {
+    pub(crate) connection: Connection,
+    /// Stands for the content of a version.
+    pub(crate) content: ContentHash,
+    pub(crate) hints: Hints,
+    pub(crate) dry_run: bool,
+    pub(crate) detached: bool,
+    pub(crate) wall: Duration,
+    /// How long a write waits for a person.
+    pub(crate) budget: Duration,
+    /// Requests it may make, where the usual number is not meant.
+    pub(crate) requests: Option<usize>,
+    pub(crate) sandbox: Arc<dyn Sandbox>,
 }
 
 /// Sends its request where a sandbox would run a module.
@@ -271,11 +309,11 @@ fn encode(target: &mut String, text: &str) {
     }
 }
 
-fn job(row: &RunRow, connection: &Connection) -> Job {
+fn job(row: &RunRow, connection: &Connection, wall: Duration) -> Job {
     Job {
         run: row.id.clone(),
         agent: row.agent.clone(),
-        version: content(),
+        version: row.version,
         tool: row.tool.to_string(),
         javascript: "".into(),
         modules: Vec::new(),
@@ -284,6 +322,6 @@ fn job(row: &RunRow, connection: &Connection) -> Job {
         vendor: connection.vendor.clone(),
         display_name: connection.display_name.clone(),
         proxy_base: String::new(),
-        limits: RunLimits { wall: WALL, ..RunLimits::default() },
+        limits: RunLimits { wall, ..RunLimits::default() },
     }
 }

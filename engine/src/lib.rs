@@ -29,6 +29,7 @@ mod in_band;
 mod input;
 mod jobs;
 mod name;
+mod outside;
 mod owed;
 mod passphrase;
 mod person;

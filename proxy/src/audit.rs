@@ -89,23 +89,23 @@ pub struct AuditEvent {
 }
 
 impl AuditEvent {
-    /// A person's change of a connection: no run, no request.
-    pub(crate) fn change(at_ms: i64, connection: &Connection, changes: Vec<String>) -> Self {
+    /// A row without a run or a request.
+    fn bare(kind: AuditKind, at_ms: i64, decision: &str, rule: &str, notes: Vec<String>) -> Self {
         Self {
-            kind: AuditKind::Change,
+            kind,
             at_ms,
             run: String::new(),
             request: 0,
             agent: String::new(),
             tool: String::new(),
             version: String::new(),
-            connection: connection.id.to_string(),
+            connection: String::new(),
             approval: None,
             effect: None,
-            decision: "change".into(),
-            rule: "a_persons_word".into(),
+            decision: decision.into(),
+            rule: rule.into(),
             method: String::new(),
-            host: connection.hosts.first().map(|host| host.name.clone()).unwrap_or_default(),
+            host: String::new(),
             path: String::new(),
             query_keys: Vec::new(),
             digest: None,
@@ -115,8 +115,22 @@ impl AuditEvent {
             proxy_us: None,
             redactions: None,
             dry_run: false,
-            notes: changes,
+            notes,
         }
+    }
+
+    /// A person's change of a connection.
+    pub(crate) fn change(at_ms: i64, connection: &Connection, changes: Vec<String>) -> Self {
+        let host = connection.hosts.first().map(|host| host.name.clone()).unwrap_or_default();
+        let id = connection.id.to_string();
+        let bare = Self::bare(AuditKind::Change, at_ms, "change", "a_persons_word", changes);
+        Self { connection: id, host, ..bare }
+    }
+
+    /// Somebody at the door whom no session stands behind.
+    pub(crate) fn turned_away(at_ms: i64, code: &str, method: String) -> Self {
+        let notes = vec!["at_the_door".into()];
+        Self { method, ..Self::bare(AuditKind::Refusal, at_ms, "refuse", code, notes) }
     }
 }
 

@@ -15,6 +15,7 @@ mod address;
 mod approval;
 mod audit;
 mod credential;
+mod door;
 mod effect;
 mod gauge;
 mod grant;
@@ -57,6 +58,7 @@ pub use connection::{
     Connection, ConnectionSource, ConnectionStatus, Exception, Host, SealedSecret, SecretStore,
 };
 pub use credential::Consent;
+pub use door::{Door, DoorAt, DoorFrame, Pass};
 pub use grant::{Grant, Permit};
 pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
 pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};

@@ -205,8 +205,23 @@ impl Proxy {
 
     /// Opens the one session of a run. `desk` is asked when a write is held.
     pub fn open(self: &Arc<Self>, spec: SessionSpec, desk: Arc<dyn Desk>) -> Arc<Session> {
+        self.open_for(spec, desk, None)
+    }
+
+    /// The same for a run that may make another number of requests than usual.
+    pub fn open_for(
+        self: &Arc<Self>,
+        spec: SessionSpec,
+        desk: Arc<dyn Desk>,
+        requests: Option<usize>,
+    ) -> Arc<Session> {
         let line = self.shared.line(&spec.connection);
-        Session::new(self.shared.clone(), spec, desk, line)
+        let most = requests.unwrap_or(self.shared.parts.limits.requests);
+        Session::new(self.shared.clone(), spec, desk, line, most)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Seals a secret for a connection as it stands and stores it.

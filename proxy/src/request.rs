@@ -3,6 +3,7 @@
 
 use crate::Refusal;
 use bytes::Bytes;
+use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 /// What a module asked for, untouched.
@@ -74,10 +75,21 @@ impl Body {
     /// The next chunk; `None` at the complete end. An error means that what
     /// came before is not the whole body.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, Refusal>> {
+        std::future::poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// The same for whoever polls.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Refusal>>> {
         if self.over {
-            return None;
+            return Poll::Ready(None);
         }
-        let piece = self.pieces.recv().await;
+        self.pieces.poll_recv(context).map(|piece| self.read(piece))
+    }
+
+    fn read(&mut self, piece: Option<Piece>) -> Option<Result<Bytes, Refusal>> {
         match piece {
             Some(Piece::Data(bytes)) => Some(Ok(bytes)),
             Some(Piece::End) => {

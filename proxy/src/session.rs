@@ -118,10 +118,11 @@ impl Session {
         spec: SessionSpec,
         desk: Arc<dyn Desk>,
         line: Arc<Line>,
+        requests: usize,
     ) -> Arc<Self> {
         let limits = &shared.parts.limits;
         let inner = Inner {
-            budget: Budget::new(limits),
+            budget: Budget::new(limits, requests),
             stop: shared.tasks.stop.child_token(),
             ended: CancellationToken::new(),
             report: Mutex::default(),

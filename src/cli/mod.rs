@@ -22,6 +22,7 @@ mod proposals;
 mod publish;
 mod run;
 mod runs;
+mod sandbox;
 mod sdk;
 mod serve;
 mod setup;
@@ -118,6 +119,9 @@ enum Command {
     /// The keys that secrets are sealed under
     #[command(subcommand)]
     Vault(vault::Args),
+    /// Sessions for sandboxes of your own, such as a container
+    #[command(subcommand)]
+    Sandbox(sandbox::Args),
     /// Write everything into one sealed file, under your passphrase
     Backup(backup::BackupArgs),
     /// Make a data directory of a backup (needs no server)
@@ -221,6 +225,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Export(args) => args.run(&context).await,
         Command::Import(args) => args.run(&context).await,
         Command::Vault(args) => args.run(&context).await,
+        Command::Sandbox(args) => args.run(&context).await,
         Command::Backup(args) => args.run(&context).await,
         Command::Restore(args) => args.run(&context).await,
         Command::Skill(args) => args.run(),

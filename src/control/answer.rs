@@ -4,6 +4,7 @@
 use super::{Actor, Audit, Change, Person, Request};
 use crate::data_dir::{DataDir, code_file};
 use crate::failure::Failure;
+use crate::outside::Outside;
 use cambium_engine::port::RunRow;
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, InBand, Live,
@@ -32,6 +33,8 @@ pub(crate) struct Front {
     pub(crate) store: Arc<Store>,
     /// Held by a backup under way.
     pub(crate) backing_up: tokio::sync::Mutex<()>,
+    /// Sessions for sandboxes outside, where a door is configured.
+    pub(crate) outside: Option<Arc<Outside>>,
     /// Answers for the audit.
     pub(crate) audit: Audit,
     /// `http://127.0.0.1:7171`.
@@ -161,6 +164,34 @@ impl Front {
                 self.proof(who).await?;
                 self.lock(locked)
             }
+            Request::SandboxOpen { who, agent, connection, write } => {
+                let outside = self.outside()?;
+                let proof = self.proof(who).await?;
+                let agent = engine.agent(&agent).await?;
+                let caller = engine.stand_in(&proof, &agent.id).await?;
+                let (sandbox, told) = outside.session();
+                let opened = engine.open_outside(&proof, &caller, &connection, write, sandbox);
+                let run = opened.await?;
+                let token = told.await.map_err(|_| {
+                    let why = "the session ended before it was open";
+                    Failure::from(EngineError::SandboxUnavailable(why.into()))
+                })?;
+                Ok(outside.pass(&run, &token))
+            }
+            Request::SandboxList {} => value(self.outside()?.list()),
+            Request::SandboxClose { who, run } => {
+                let outside = self.outside()?;
+                self.proof(who).await?;
+                if !outside.close(&run) {
+                    let shown: String = run.chars().take(64).collect();
+                    return Err(Failure::new(
+                        "run_not_found",
+                        format!("no open session `{shown}`"),
+                        "take one of `cambium sandbox list`",
+                    ));
+                }
+                done()
+            }
             Request::Backup { passphrase, file } => self.backup(passphrase, file).await,
             Request::Bridge { .. } => Err(Failure::new(
                 "request_invalid",
@@ -192,6 +223,16 @@ impl Front {
         }
         tracing::warn!(locked, "the vault was locked or unlocked");
         Ok(json!({ "locked": locked }))
+    }
+
+    fn outside(&self) -> Result<&Outside, Failure> {
+        self.outside.as_deref().ok_or_else(|| {
+            Failure::new(
+                "sandbox_listener_off",
+                "this server has no listener for sandboxes outside",
+                "set `sandbox.listen` in the configuration and start the server again",
+            )
+        })
     }
 
     async fn statistics(&self) -> Answered {

@@ -146,6 +146,12 @@ pub(crate) enum Request {
     VaultRotate { who: Person },
     /// No credential is used, or again.
     VaultLock { who: Person, locked: bool },
+    /// A session for a sandbox outside; its token is in the answer, once.
+    SandboxOpen { who: Person, agent: String, connection: String, write: bool },
+    /// Runs of open sessions.
+    SandboxList {},
+    /// Closes one.
+    SandboxClose { who: Person, run: String },
     /// A backup into a new file, under the person's passphrase.
     Backup { passphrase: String, file: PathBuf },
     /// What follows on this stream is MCP, for the agent of this token.

@@ -16,10 +16,10 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, most: usize) -> Self {
         Self {
             asked: AtomicUsize::new(0),
-            most: limits.requests,
+            most,
             slots: Arc::new(Semaphore::new(limits.concurrent)),
             concurrent: limits.concurrent,
             patience: limits.exchange,
@@ -30,6 +30,11 @@ impl Budget {
     pub(super) fn number(&self) -> u32 {
         let before = self.asked.fetch_add(1, Ordering::Relaxed);
         u32::try_from(before.saturating_add(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Requests it may make in all.
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
     /// Whether the request of that number is still allowed.

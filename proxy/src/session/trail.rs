@@ -180,7 +180,7 @@ impl Trail {
         let entry = self.exchange();
         let mut report = self.inner.report();
         // One past the cap, so that the refusal is seen; a loop fills no more.
-        if report.exchanges.len() <= self.inner.shared.parts.limits.requests {
+        if report.exchanges.len() <= self.inner.budget.most() {
             self.place = Some(report.exchanges.len());
             report.exchanges.push(entry);
         }

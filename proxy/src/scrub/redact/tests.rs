@@ -23,8 +23,10 @@ fn hide(secret: &[u8], text: &[u8], size: usize) -> (String, u32) {
     hide_with(&Redactor::new(&[secret], "acme"), text, size)
 }
 
+type Writer = (&'static str, fn(u8) -> String);
+
 /// How a careful, careless or nested writer puts one byte.
-const WRITERS: &[(&str, fn(u8) -> String)] = &[
+const WRITERS: &[Writer] = &[
     ("JSON", |b| format!("\\u{b:04x}")),
     ("JSON, upper", |b| format!("\\u{b:04X}")),
     ("JavaScript", |b| format!("\\x{b:02x}")),
