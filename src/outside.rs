@@ -45,11 +45,23 @@ enum Way {
     Socket(PathBuf),
 }
 
+/// Open sessions by their runs.
+type Open = Arc<Mutex<BTreeMap<String, Ending>>>;
+
+/// How one open session ends.
+#[derive(Clone, Default)]
+struct Ending {
+    /// Asks it to.
+    close: CancellationToken,
+    /// It has: its token is worth nothing.
+    over: CancellationToken,
+}
+
 /// The open sessions.
 pub(crate) struct Outside {
     door: Arc<Door>,
     way: Way,
-    open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
+    open: Open,
 }
 
 impl Outside {
@@ -100,18 +112,16 @@ impl Outside {
 
     /// Closes all.
     pub(crate) fn close_all(&self) {
-        held(&self.open).values().for_each(CancellationToken::cancel);
+        held(&self.open).values().for_each(|ending| ending.close.cancel());
     }
 
-    /// Closes one; false when there is none.
-    pub(crate) fn close(&self, run: &str) -> bool {
-        match held(&self.open).get(run) {
-            Some(close) => {
-                close.cancel();
-                true
-            }
-            None => false,
-        }
+    /// Closes one, and waits until its token lets nobody in; false when there is
+    /// none.
+    pub(crate) async fn close(&self, run: &str) -> bool {
+        let Some(ending) = held(&self.open).get(run).cloned() else { return false };
+        ending.close.cancel();
+        ending.over.cancelled().await;
+        true
     }
 }
 
@@ -119,7 +129,7 @@ impl Outside {
 /// is closed, ended or unused.
 struct Waiting {
     door: Arc<Door>,
-    open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
+    open: Open,
     tell: Mutex<Option<oneshot::Sender<String>>>,
 }
 
@@ -135,12 +145,12 @@ impl Sandbox for Waiting {
 
 impl Waiting {
     async fn wait(&self, run: String, session: Arc<Session>) -> Outcome {
+        // First, so that it is given up last: then the token is gone.
+        let place = Place::take(&self.open, run);
         let mut pass = match self.door.admit(session.clone()) {
             Ok(pass) => pass,
             Err(error) => return Outcome::Unavailable(format!("no token could be made: {error}")),
         };
-        let close = CancellationToken::new();
-        let _place = Place::take(&self.open, run, close.clone());
         let tell = held(&self.tell).take();
         if tell.is_none_or(|tell| tell.send(pass.token().to_owned()).is_err()) {
             // Who asked is gone, so nobody has the token.
@@ -151,7 +161,7 @@ impl Waiting {
         tokio::select! {
             biased;
             () = session.ended() => Outcome::PolicyDenied,
-            () = close.cancelled() => closed("by a person"),
+            () = place.ending.close.cancelled() => closed("by a person"),
             () = pass.unused_for(IDLE) => closed("unused"),
         }
     }
@@ -159,24 +169,23 @@ impl Waiting {
 
 /// A session's entry among the open ones.
 struct Place {
-    open: Arc<Mutex<BTreeMap<String, CancellationToken>>>,
+    open: Open,
     run: String,
+    ending: Ending,
 }
 
 impl Place {
-    fn take(
-        open: &Arc<Mutex<BTreeMap<String, CancellationToken>>>,
-        run: String,
-        close: CancellationToken,
-    ) -> Self {
-        held(open).insert(run.clone(), close);
-        Self { open: open.clone(), run }
+    fn take(open: &Open, run: String) -> Self {
+        let ending = Ending::default();
+        held(open).insert(run.clone(), ending.clone());
+        Self { open: open.clone(), run, ending }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         held(&self.open).remove(&self.run);
+        self.ending.over.cancel();
     }
 }
 

@@ -23,6 +23,7 @@ const DECIDE: &[&str] = &[
     "resolve.rs",
     "session/send.rs",
     "session/hold.rs",
+    "door/speak.rs",
 ];
 
 fn root() -> &'static Path {

@@ -74,6 +74,7 @@ impl Engine {
             wall: WALL,
             budget: self.parts.settings.wait_budget,
             requests: None,
+            call_key,
             sandbox: Arc::new(OneRequest(outbound(request)?)),
         };
         self.run_loose(caller, loose, live, run).await
@@ -107,7 +108,7 @@ impl Engine {
             dry_run,
             detached,
             node: self.parts.node.clone(),
-            call_key,
+            call_key: loose.call_key,
             begun_ms,
             outcome: None,
             ended_ms: None,
@@ -188,6 +189,8 @@ pub(crate) struct Loose {
     pub(crate) budget: Duration,
     /// Requests it may make, where the usual number is not meant.
     pub(crate) requests: Option<usize>,
+    /// What makes two calls the same one.
+    pub(crate) call_key: Option<String>,
     pub(crate) sandbox: Arc<dyn Sandbox>,
 }
 

@@ -41,6 +41,7 @@ impl Engine {
             wall: WALL,
             budget: BUDGET,
             requests: Some(REQUESTS),
+            call_key: None,
             sandbox,
         };
         let mut run = None;

@@ -114,7 +114,7 @@ async fn k02_what_comes_in_is_the_sessions_request() {
     let said = house.ask(&token, "GET /x", "Cambium-Host: files\r\n", "").await;
     assert_eq!(status(&said), 200, "{said}");
     let heard = house.bench.vendor.heard().pop().unwrap();
-    assert_eq!(heard.header("host"), ["files.acme.test"]);
+    assert!(heard.header("host")[0].starts_with("files.acme.test:"), "{}", heard.head);
     for (line, headers, code) in [
         ("GET //evil.test/x", "", "path_ambiguous"),
         ("GET /v1/../admin", "", "path_ambiguous"),

@@ -182,7 +182,7 @@ impl Front {
             Request::SandboxClose { who, run } => {
                 let outside = self.outside()?;
                 self.proof(who).await?;
-                if !outside.close(&run) {
+                if !outside.close(&run).await {
                     let shown: String = run.chars().take(64).collect();
                     return Err(Failure::new(
                         "run_not_found",

@@ -120,6 +120,18 @@ async fn m07_a_connection_outside_the_scope_reads_as_one_that_is_not() {
 }
 
 #[tokio::test]
+async fn c12_headers_that_were_not_sent_are_named() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    let mut request = one("GET");
+    let headers = ["X-Made-Up", "User-Agent", "Accept", "Authorization"];
+    request.headers = headers.map(|name| (name.to_owned(), "text/plain".to_owned())).to_vec();
+    let envelope = house.engine.execute(&caller, request, live()).await;
+    let notes = envelope.notes.join("\n");
+    assert!(notes.contains("a tool may set: authorization, x-made-up;"), "{notes}");
+}
+
+#[tokio::test]
 async fn b066_every_time_asks_for_each_write_and_takes_what_stood_back() {
     let house = House::new().await;
     let (agent, caller) = house.furnished().await;

@@ -2,7 +2,7 @@
 //! renewed once for a read and not for a write.
 
 use crate::support::{
-    bearer, bearers, bench, client, code, get, giving, grant, refresh_token, signed_in, token, with,
+    bearer, bearers, bench, client, code, get, giving, grant, refresh_token, signed_in, with,
 };
 use cambium_proxy::{Answer, AuditKind, ConnectionStatus, Grant, Scheme};
 use cambium_sandbox_tests::bench::{READS, Setup, anywhere, request, with_body};
