@@ -74,7 +74,7 @@ impl Engine {
         reason: &str,
     ) -> Result<Envelope, EngineError> {
         caller.active()?;
-        let connection = self.connection(connection).await?;
+        let connection = self.connection_for(&caller.agent.id, connection).await?;
         if connection.status == ConnectionStatus::Revoked {
             return Err(revoked(&connection));
         }

@@ -110,7 +110,9 @@ async fn m07_a_connection_outside_the_scope_reads_as_one_that_is_not() {
         let publisher = Publisher::Agent(caller.clone());
         let published = house.engine.publish(&publisher, publish).await.unwrap_err();
         let published = Envelope::from(&published);
-        let told_of = [executed, published]
+        let wanted = house.engine.propose_credential(&caller, named, "").await.unwrap_err();
+        let wanted = Envelope::from(&wanted);
+        let told_of = [executed, published, wanted]
             .map(|envelope| serde_json::to_string(&envelope).unwrap().replace(named, "NAMED"));
         told.push(told_of);
     }
