@@ -224,7 +224,7 @@ impl ConnectionStore for Store {
             }
             writing.changed(RowName::connection(&connection.id));
             if let Some(secret) = secret {
-                secrets::put(writing.on(), secret).await?;
+                secrets::put(&mut writing, secret).await?;
             }
             writing.commit().await
         })

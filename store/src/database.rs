@@ -69,6 +69,8 @@ pub(crate) struct Writing<'a> {
     changed: Vec<RowName>,
     /// Node, number and hash of the last audit row in it.
     audit_end: Option<(String, u64, Vec<u8>)>,
+    /// A sealed secret is written in it.
+    secrets: bool,
     _pen: MutexGuard<'a, ()>,
 }
 
@@ -229,7 +231,7 @@ impl Store {
         question: Question,
         read: impl Fn() -> BoxFuture<'a, Seen<T>> + Send + Sync,
     ) -> Result<T, StoreFault> {
-        let memory = &self.inner.memory;
+        let memory = self.memory();
         if let Some(answer) = memory.recall(&question, self.ledger()?) {
             return Ok(answer);
         }
@@ -285,8 +287,14 @@ impl Store {
             how: commit,
             changed: Vec::new(),
             audit_end: None,
+            secrets: false,
             _pen: pen,
         })
+    }
+
+    /// What is kept of earlier answers.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.inner.memory
     }
 
     /// A connection that reads.
@@ -306,6 +314,11 @@ impl Writing<'_> {
         if !self.changed.contains(&row) {
             self.changed.push(row);
         }
+    }
+
+    /// A sealed secret was written in this transaction.
+    pub(crate) fn changes_secrets(&mut self) {
+        self.secrets = true;
     }
 
     /// The transaction brings a node's audit to here.
@@ -339,7 +352,11 @@ impl Writing<'_> {
         } else {
             ledger.append(&mut self.transaction, &self.changed).await?
         };
+        let secrets = self.secrets.then(|| self.store.memory().commit_secrets());
         self.transaction.commit().await.map_err(fault)?;
+        if let Some(secrets) = secrets {
+            secrets.done();
+        }
         // Before the pen passes on, so that the next writer finds it counted.
         ledger.stored(entries);
         if let Some((node, sequence, hash)) = &self.audit_end {

@@ -1,11 +1,10 @@
 //! Sealed secrets, one a connection. Nothing here can open one.
 
 use crate::Store;
-use crate::database::Commit;
+use crate::database::{Commit, Writing};
 use crate::error::fault;
 use crate::row::{Read, belongs, whole};
 use cambium_proxy::{BoxFuture, ConnectionId, SealedSecret, SecretStore, StoreFault};
-use sqlx::SqliteConnection;
 
 pub(crate) const SECRET: &str =
     "SELECT generation, wrapped_key, sealed FROM secrets WHERE connection_id = $1";
@@ -19,22 +18,28 @@ impl SecretStore for Store {
         connection: &'a ConnectionId,
     ) -> BoxFuture<'a, Result<Option<SealedSecret>, StoreFault>> {
         Box::pin(async move {
+            let began = match self.memory().secret(connection) {
+                Ok(secret) => return Ok(Some(secret)),
+                Err(began) => began,
+            };
             let mut on = self.read().await?;
             let row = sqlx::query(SECRET).bind(connection.as_str()).fetch_optional(&mut *on).await;
             let Some(row) = row.map_err(fault)? else { return Ok(None) };
-            Ok(Some(SealedSecret {
+            let secret = SealedSecret {
                 connection: connection.clone(),
                 generation: row.unsigned("generation")?,
                 wrapped_key: row.get_as("wrapped_key")?,
                 sealed: row.get_as("sealed")?,
-            }))
+            };
+            self.memory().keep_secret(began, &secret);
+            Ok(Some(secret))
         })
     }
 
     fn put_secret<'a>(&'a self, secret: &'a SealedSecret) -> BoxFuture<'a, Result<(), StoreFault>> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            put(writing.on(), secret).await?;
+            put(&mut writing, secret).await?;
             writing.commit().await
         })
     }
@@ -62,6 +67,7 @@ impl SecretStore for Store {
     ) -> BoxFuture<'a, Result<(), StoreFault>> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
+            writing.changes_secrets();
             // Sealed bytes begin with a random nonce: equal bytes are the same row.
             let done = sqlx::query(
                 "UPDATE secrets SET wrapped_key = $2, sealed = $3
@@ -87,9 +93,10 @@ impl SecretStore for Store {
 
 /// Stores or replaces one, in a transaction of whoever calls.
 pub(crate) async fn put(
-    on: &mut SqliteConnection,
+    writing: &mut Writing<'_>,
     secret: &SealedSecret,
 ) -> Result<(), StoreFault> {
+    writing.changes_secrets();
     let done = sqlx::query(
         "INSERT INTO secrets (connection_id, person_id, generation, wrapped_key, sealed)
         SELECT connection_id, person_id, $2, $3, $4
@@ -101,7 +108,7 @@ pub(crate) async fn put(
     .bind(whole(secret.generation)?)
     .bind(&secret.wrapped_key)
     .bind(&secret.sealed)
-    .execute(on)
+    .execute(writing.on())
     .await
     .map_err(fault)?;
     belongs(done.rows_affected(), "connection")

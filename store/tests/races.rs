@@ -8,7 +8,9 @@ use cambium_engine::MoveCause;
 use cambium_engine::port::{
     AskState, AskStore, CodeRow, PersonStore, PublishRow, SetStore, ToolStore,
 };
-use cambium_proxy::{Answer, ApprovalSource, AuditSink, PermitKey, StoreFault};
+use cambium_proxy::{
+    Answer, ApprovalSource, AuditSink, PermitKey, SealedSecret, SecretStore, StoreFault,
+};
 use cambium_store::Store;
 use common::*;
 use std::future::Future;
@@ -208,6 +210,53 @@ async fn a_dropped_write_leaves_nothing_and_blocks_nobody() {
     let set = store.set(&agent_id(1)).await.unwrap();
     let history = store.history(&agent_id(1), 1_000).await.unwrap();
     assert_eq!(set.len(), history.len(), "no member without its history row");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_secret_that_was_written_is_the_one_that_is_read() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let sealed = |n: u8| SealedSecret {
+        connection: connection_id(1),
+        generation: 1,
+        wrapped_key: vec![n; 72],
+        sealed: vec![n; 64],
+    };
+    store.put_secret(&sealed(0)).await.unwrap();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (store, stop) = (store.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut last = 0;
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let read = store.secret(&connection_id(1)).await.unwrap().unwrap().sealed[0];
+                    assert!(read >= last, "{read} was read after {last}");
+                    last = read;
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for n in 1..100 {
+        // now and then by somebody who goes away in the middle
+        if n % 10 == 0 {
+            let next = sealed(n);
+            let mut write = store.put_secret(&next);
+            for _ in 0..n % 7 {
+                if futures_poll(&mut write).await {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        store.put_secret(&sealed(n)).await.unwrap();
+        assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(n)));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for reader in readers {
+        reader.await.unwrap();
+    }
 }
 
 /// Polls once; answers whether it is done.
