@@ -3,15 +3,17 @@
 //! jail, the audit and the redaction are on in each of our rows.
 //!
 //! `cargo bench --bench call`, or `benches/side_by_side/run` with the peers; a
-//! word chooses one table: `call`, `hop` or `memory`.
+//! word chooses one table: `call`, `hop` or `memory`; `quick` is the guard that CI
+//! runs.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, missing_docs)]
 
 mod figures;
 mod hop;
 mod house;
 mod memory;
 mod peers;
+mod quick;
 
 use figures::Row;
 use house::House;
@@ -38,10 +40,16 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let wanted = |word: &str| words.is_empty() || words.iter().any(|given| given == word);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    let held = runtime.expect("a runtime").block_on(async {
         let vendor = house::vendor().await;
         let peers = peers::Peers::find(&vendor);
         let mut json = Map::new();
+        let mut held = Ok(());
+        if words.iter().any(|word| word == "quick") {
+            let (figures, kept) = quick::run(&vendor, quick::found(peers.as_ref())).await;
+            json.insert("quick".into(), figures);
+            held = kept;
+        }
         if wanted("call") {
             json.insert("call".into(), call(&vendor, peers.as_ref()).await);
         }
@@ -52,8 +60,15 @@ fn main() -> ExitCode {
             json.insert("memory".into(), memory::run(&vendor, peers.as_ref()).await);
         }
         println!("\n{:#}", Value::Object(json));
+        held
     });
-    ExitCode::SUCCESS
+    match held {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(worse) => {
+            eprintln!("slower than the baseline allows: {worse}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn call(
@@ -194,32 +209,38 @@ async fn timed<T>(
 /// Where the time of a call with an empty pool goes.
 #[derive(Default)]
 struct Stages {
+    admit: Vec<f64>,
     take: Vec<f64>,
     proxy: Vec<f64>,
     vendor: Vec<f64>,
     run: Vec<f64>,
+    record: Vec<f64>,
 }
 
 impl Stages {
     fn add(&mut self, envelope: cambium_engine::Envelope) {
         let times = envelope.times.expect("a run has times");
+        self.admit.push(times.admit_us as f64);
+        self.record.push(times.record_us as f64);
         self.take.push(times.take_us as f64);
         self.run.push(times.run_us as f64);
         self.proxy.push(times.proxy_us as f64);
         self.vendor.push(times.vendor_us as f64);
     }
 
-    fn medians(&self) -> [(&'static str, f64, f64); 4] {
+    fn medians(&self) -> [(&'static str, f64, f64); 6] {
         let both = |times: &Vec<f64>| {
             let mut row = Row::new("");
             row.push(times.clone());
             (row.percentile(50.0), row.percentile(99.0))
         };
         [
+            ("place, input, run's row, admission, session", &self.admit),
             ("fork to ready worker", &self.take),
-            ("job to result, requests included", &self.run),
-            ("proxy's own part of the request", &self.proxy),
-            ("vendor, TLS on a kept connection", &self.vendor),
+            ("job to result, the next two included", &self.run),
+            ("of it the proxy's own part of the request", &self.proxy),
+            ("of it the vendor, TLS on a kept connection", &self.vendor),
+            ("the session's end, the run's record", &self.record),
         ]
         .map(|(name, times)| {
             let (p50, p99) = both(times);

@@ -134,6 +134,7 @@ impl Engine {
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
         // First, so that a node that has enough to do says so at little cost.
+        let came_us = self.parts.clock.ticks_us();
         let guard = self.flights.begin(&caller.agent.id).await?;
         let input = self
             .validators
@@ -192,6 +193,7 @@ impl Engine {
             job,
             backstop: pace.wall + budget,
             notes: pace.notes,
+            came_us,
         };
         self.run(running, pace.detached, live).await
     }

@@ -60,6 +60,9 @@ pub struct Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallTimes {
+    /// From the tool found to its sandbox: a place, the input's check, the run's
+    /// row, admission and session.
+    pub admit_us: u64,
     /// Until a worker was ready.
     pub take_us: u64,
     /// From the job's first byte to the result's last.
@@ -70,6 +73,8 @@ pub struct CallTimes {
     pub vendor_us: u64,
     /// Held for a person.
     pub held_us: u64,
+    /// From the sandbox's end until the run was recorded.
+    pub record_us: u64,
 }
 
 /// The answer of a call.

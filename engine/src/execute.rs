@@ -88,6 +88,7 @@ impl Engine {
         live: Live,
         run: &mut Option<RunId>,
     ) -> Result<Envelope, EngineError> {
+        let came_us = self.parts.clock.ticks_us();
         let Loose { connection, content, hints, dry_run, detached, wall, budget, .. } = loose;
         let agent = &caller.agent.id;
         let tool = ToolName::new(VENDOR, &connection.slug)?;
@@ -170,6 +171,7 @@ impl Engine {
             session,
             backstop: wall + budget,
             notes: Vec::new(),
+            came_us,
         };
         self.run(running, detached, live).await
     }

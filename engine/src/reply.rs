@@ -34,6 +34,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) console_url: &'a str,
     /// Said before anything ran.
     pub(crate) notes: Vec<String>,
+    /// What it took until the sandbox began.
+    pub(crate) admit_us: u64,
 }
 
 /// A result to keep whole: its mime type and text.
@@ -387,6 +389,8 @@ fn is_write(exchange: &Exchange) -> bool {
 fn times(ended: &Ended<'_>) -> CallTimes {
     let sum = |part: fn(&Exchange) -> u64| ended.session.exchanges.iter().map(part).sum();
     CallTimes {
+        admit_us: ended.admit_us,
+        record_us: 0,
         take_us: ended.report.times.take_us,
         run_us: ended.report.times.run_us,
         proxy_us: sum(|exchange| exchange.proxy_us),

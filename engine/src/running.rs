@@ -40,13 +40,17 @@ pub(crate) struct Running {
     /// The run's time and its wait for a person.
     pub(crate) backstop: Duration,
     pub(crate) notes: Vec<String>,
+    /// The clock's ticks when the tool was found.
+    pub(crate) came_us: u64,
 }
 
 impl Running {
     /// To the end, and its record.
     pub(crate) async fn carry_out(self, cancel: CancellationToken) -> Envelope {
         let wall_seconds = self.job.limits.wall.as_secs();
+        let admit_us = self.since(self.came_us);
         let report = self.sandboxed(cancel).await;
+        let sandboxed_us = self.parts.clock.ticks_us();
         let paused = self.guard.stopped().is_cancelled();
         self.session.close();
         let session = settled(&self.session).await;
@@ -63,7 +67,8 @@ impl Running {
             wall_seconds,
             console_url: &self.parts.settings.console_url,
             paused: paused.then(|| self.agent_name.clone()),
-            notes: self.notes,
+            notes: self.notes.clone(),
+            admit_us,
         });
         hide::answer(&veil, &mut envelope);
         let store = self.parts.store.as_ref();
@@ -89,8 +94,15 @@ impl Running {
             evidence,
         };
         self.owed.record(store, end).await;
+        if let Some(times) = &mut envelope.times {
+            times.record_us = self.since(sandboxed_us);
+        }
         drop(self.guard);
         envelope
+    }
+
+    fn since(&self, us: u64) -> u64 {
+        self.parts.clock.ticks_us().saturating_sub(us)
     }
 
     async fn sandboxed(&self, cancel: CancellationToken) -> RunReport {

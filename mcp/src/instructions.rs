@@ -20,7 +20,7 @@ after a 401 or 403, request_credential asks for its credential. Both answer a li
 Never ask for a secret yourself, and never put one into an argument.
 
 Answers: each call of a tool answers {status, …}. `ok` carries the result. `dry_run` shows the \
-writes that would have been sent; run_tool with dryRun is always allowed and sends nothing that \
+writes that would have been sent; run_tool with dryRun asks nobody and sends nothing that \
 changes data. `awaiting_approval` is not an error: the tool would change something, and a person \
 must allow it first. Nothing was sent. Tell the person what you want to do and give them the link; \
 when they have allowed it, make the same call again. `error` carries a code, a message and the \

@@ -255,7 +255,7 @@ impl ConnectionStore for Store {
             }
             writing.changed(RowName::connection(&connection.id));
             if let Some(secret) = secret {
-                secrets::put(writing.on(), secret).await?;
+                secrets::put(&mut writing, secret).await?;
             }
             let rows = sqlx::query(RETURNING).bind(connection.id.as_str());
             let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;

@@ -2,7 +2,9 @@
 //! both transports: only when that was switched on, and only by a yes in the
 //! form that a person had time to read.
 
-use super::support::{Client, Era, Form, Over, TestAgent, WRITE, World, connect_asked, object};
+use super::support::{
+    Client, Era, Form, Over, TestAgent, WRITE, World, connect_asked, connect_paged, object,
+};
 use cambium_engine::{InBand, ToolName};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -212,4 +214,37 @@ async fn decision26_a_state_is_good_once_for_its_own_call() {
     let again = client.service.call_tool_once(retry(params(), &state)).await;
     assert!(again.is_err(), "single use: {again:?}");
     end(world, client).await;
+}
+
+#[tokio::test]
+async fn b061_a_client_that_opens_pages_is_given_the_asks_page_and_decides_nothing() {
+    for over in [Over::Http, Over::Stream] {
+        for era in [Era::Initialize, Era::Discover] {
+            let world = World::waiting(Duration::from_secs(1)).await;
+            let agent = world.agent("one").await;
+            world.publish("acme", "create-order", WRITE).await;
+            let (client, mut pages) = connect_paged(&world, &agent.token, over, era).await;
+            let call = client.call("acme__create-order", json!({"do": "post"}));
+            // the newer era has no such question between two requests: the link
+            // is in the answer
+            let answered = async {
+                if era == Era::Initialize {
+                    let page = shown(&mut pages).await;
+                    let ElicitRequestParams::UrlElicitationParams { url, elicitation_id, .. } =
+                        &page.params
+                    else {
+                        panic!("{:?}", page.params)
+                    };
+                    assert!(url.ends_with(&format!("/asks/{elicitation_id}")), "{url}");
+                    world.clock.advance(READ_MS);
+                    page.answer.send(yes(json!({"approve": true}))).unwrap();
+                }
+            };
+            let answer = tokio::join!(call, answered).0.json;
+            assert_eq!(answer["status"], "awaiting_approval", "{over:?} {era:?} {answer}");
+            assert!(answer["ask"]["link"].as_str().unwrap().contains("/asks/"), "{answer}");
+            assert_eq!(states(&world).await, ["open"], "opening a page is no answer");
+            end(world, client).await;
+        }
+    }
 }

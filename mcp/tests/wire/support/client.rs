@@ -4,7 +4,7 @@ use super::World;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationCapability, FormElicitationCapability, ProgressNotificationParam,
-    ProtocolVersion,
+    ProtocolVersion, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -54,14 +54,21 @@ pub(crate) struct Ears {
     forms: Option<mpsc::UnboundedSender<Form>>,
     /// It declares that it knows tasks.
     tasks: bool,
+    /// It opens pages instead of showing forms.
+    pages: bool,
 }
 
 impl ClientHandler for Ears {
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientConfig::default();
         if self.forms.is_some() {
-            let form = ElicitationCapability::new().with_form(FormElicitationCapability::default());
-            info.capabilities.elicitation = Some(form);
+            let ways = match self.pages {
+                true => ElicitationCapability::new().with_url(UrlElicitationCapability::default()),
+                false => {
+                    ElicitationCapability::new().with_form(FormElicitationCapability::default())
+                }
+            };
+            info.capabilities.elicitation = Some(ways);
         }
         if self.tasks {
             let tasks = ClientCapabilities::builder().enable_tasks().build();
@@ -115,8 +122,28 @@ pub(crate) async fn connect_asked(
     over: Over,
     era: Era,
 ) -> (Client, mpsc::UnboundedReceiver<Form>) {
+    connect_eliciting(world, token, over, era, false).await
+}
+
+/// A client that opens pages.
+pub(crate) async fn connect_paged(
+    world: &World,
+    token: &str,
+    over: Over,
+    era: Era,
+) -> (Client, mpsc::UnboundedReceiver<Form>) {
+    connect_eliciting(world, token, over, era, true).await
+}
+
+async fn connect_eliciting(
+    world: &World,
+    token: &str,
+    over: Over,
+    era: Era,
+    pages: bool,
+) -> (Client, mpsc::UnboundedReceiver<Form>) {
     let (forms, shown) = mpsc::unbounded_channel();
-    let ears = |said| Ears { said, forms: Some(forms), tasks: false };
+    let ears = |said| Ears { said, forms: Some(forms), tasks: false, pages };
     let client = match over {
         Over::Http => http(&world.listen().await, token, era, ears).await,
         Over::Stream => stream(world, token, era, ears).await,
@@ -127,7 +154,7 @@ pub(crate) async fn connect_asked(
 /// A client that knows tasks and shows forms.
 pub(crate) async fn connect_tasked(world: &World, token: &str, over: Over, era: Era) -> Client {
     let (forms, _) = mpsc::unbounded_channel();
-    let ears = |said| Ears { said, forms: Some(forms), tasks: true };
+    let ears = |said| Ears { said, forms: Some(forms), tasks: true, pages: false };
     match over {
         Over::Http => http(&world.listen().await, token, era, ears).await,
         Over::Stream => stream(world, token, era, ears).await,
@@ -135,7 +162,7 @@ pub(crate) async fn connect_tasked(world: &World, token: &str, over: Over, era: 
 }
 
 pub(crate) async fn connect_http(url: &str, token: &str, era: Era) -> Client {
-    http(url, token, era, |said| Ears { said, forms: None, tasks: false }).await
+    http(url, token, era, |said| Ears { said, forms: None, tasks: false, pages: false }).await
 }
 
 type Said = mpsc::UnboundedSender<Heard>;
@@ -149,7 +176,7 @@ async fn http(url: &str, token: &str, era: Era, ears: impl FnOnce(Said) -> Ears)
 }
 
 pub(crate) async fn connect_stream(world: &World, token: &str, era: Era) -> Client {
-    stream(world, token, era, |said| Ears { said, forms: None, tasks: false }).await
+    stream(world, token, era, |said| Ears { said, forms: None, tasks: false, pages: false }).await
 }
 
 async fn stream(world: &World, token: &str, era: Era, ears: impl FnOnce(Said) -> Ears) -> Client {

@@ -6,7 +6,8 @@ mod raw;
 mod sandbox;
 
 pub(crate) use client::{
-    Client, Era, Form, Heard, Over, connect, connect_asked, connect_stream, connect_tasked, object,
+    Client, Era, Form, Heard, Over, connect, connect_asked, connect_paged, connect_stream,
+    connect_tasked, object,
 };
 pub(crate) use raw::{Raw, messages};
 pub(crate) use sandbox::Puppet;
