@@ -83,9 +83,7 @@ impl Engine {
         let publisher = Publisher::Agent(caller.clone());
         let (published_by, promote_for) = self.publishing(&publisher).await?;
         let (draft, connection) = self.drafted(&request, published_by).await?;
-        let mut version = draft.version.clone();
-        version.number = self.parts.store.newest_number(&self.person, &request.tool).await? + 1;
-        let tried = self.try_draft(caller, Arc::new(load(version)), input, live).await;
+        let tried = self.tried(caller, &draft, input, live).await?;
         let failed = tried.is_error() || tried.details.is_some();
         if failed {
             let said = serde_json::to_value(&tried).unwrap_or_default();
@@ -93,6 +91,31 @@ impl Engine {
         }
         let published = self.store_draft(&draft, &connection, promote_for.as_ref()).await?;
         Ok((published, tried))
+    }
+
+    /// Dry-runs a module without publishing it.
+    pub async fn try_module(
+        &self,
+        caller: &Caller,
+        request: PublishRequest,
+        input: Value,
+        live: Live,
+    ) -> Result<Envelope, EngineError> {
+        let (published_by, _) = self.publishing(&Publisher::Agent(caller.clone())).await?;
+        let (draft, _) = self.drafted(&request, published_by).await?;
+        self.tried(caller, &draft, input, live).await
+    }
+
+    async fn tried(
+        &self,
+        caller: &Caller,
+        draft: &Draft,
+        input: Value,
+        live: Live,
+    ) -> Result<Envelope, EngineError> {
+        let mut version = draft.version.clone();
+        version.number = self.parts.store.newest_number(&self.person, &version.tool).await? + 1;
+        Ok(self.try_draft(caller, Arc::new(load(version)), input, live).await)
     }
 
     /// Moves the pointer back to a version that is there, or forward again. For

@@ -6,14 +6,14 @@ use super::{Context, Said, init_tool};
 use crate::checker::JailedChecker;
 use crate::failure::Failure;
 use crate::typescript::TypeScript;
-use cambium_engine::{Checker, input_types};
+use cambium_engine::{CheckReport, Checker, input_types};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Largest module read, bytes; the check refuses less, this only bounds memory.
-const MODULE_BYTES: u64 = 1024 * 1024;
+pub(crate) const MODULE_BYTES: u64 = 1024 * 1024;
 
 /// Arguments of `cambium check`.
 #[derive(clap::Args)]
@@ -39,55 +39,59 @@ impl Args {
         let report = checked.map_err(|reason| {
             Failure::new("sandbox_unavailable", reason, "run `cambium doctor`")
         })?;
-        let json = serde_json::to_value(&report).unwrap_or_default();
-        let mut text = String::new();
-        if report.ok {
-            init_tool::renew_types(&self.file, &input_types(report.input_schema.as_ref()));
-            let effect = match (report.hints.destructive, report.hints.read_only) {
-                (true, _) => "destroys: a person is asked at its first call",
-                (false, true) => "reads: nobody is asked",
-                (false, false) => "writes: a person is asked at its first call",
-            };
-            let _ = writeln!(text, "{}", effect);
-            for site in json["sites"].as_array().into_iter().flatten() {
-                let _ = writeln!(text, "  {}", call_site(site));
-            }
-        }
-        text.push_str(&diagnostics(&json["diagnostics"]));
-        if report.ok && !types {
-            text.push_str("types were not checked: no `typescript` is configured\n");
-        }
-        let ok = report.ok;
-        let failing = report
-            .diagnostics
-            .iter()
-            .filter(|found| matches!(found.severity, cambium_engine::Severity::Error));
-        let said = failing.clone().next().map(cambium_engine::Diagnostic::summary);
-        let count = failing.count();
-        let mut shown = json;
-        if let Some(object) = shown.as_object_mut() {
-            // The emitted code is for the worker, not for a reader.
-            object.remove("javascript");
-        }
-        let said = Said::new(text, shown).or_failing(ok, || {
-            let mut failure = Failure::new(
-                "check_failed",
-                match count {
-                    0 | 1 => {
-                        format!("the module does not pass the check: {}", said.unwrap_or_default())
-                    }
-                    _ => format!(
-                        "the module does not pass the check, {count} errors: {}",
-                        said.unwrap_or_default()
-                    ),
-                },
-                "correct the module and check it again",
-            );
-            failure.details = Some(Box::new(json!(report.diagnostics)));
-            failure
-        });
-        Ok(said)
+        Ok(told(&self.file, &report, types))
     }
+}
+
+/// Hints, call sites and findings of a module; renews the types beside it.
+pub(crate) fn told(file: &Path, report: &CheckReport, types: bool) -> Said {
+    let json = serde_json::to_value(report).unwrap_or_default();
+    let mut text = String::new();
+    if report.ok {
+        init_tool::renew_types(file, &input_types(report.input_schema.as_ref()));
+        let effect = match (report.hints.destructive, report.hints.read_only) {
+            (true, _) => "destroys: a person is asked at its first call",
+            (false, true) => "reads: nobody is asked",
+            (false, false) => "writes: a person is asked at its first call",
+        };
+        let _ = writeln!(text, "{}", effect);
+        for site in json["sites"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  {}", call_site(site));
+        }
+    }
+    text.push_str(&diagnostics(&json["diagnostics"]));
+    if report.ok && !types {
+        text.push_str("types were not checked: no `typescript` is configured\n");
+    }
+    let ok = report.ok;
+    let failing = report
+        .diagnostics
+        .iter()
+        .filter(|found| matches!(found.severity, cambium_engine::Severity::Error));
+    let said = failing.clone().next().map(cambium_engine::Diagnostic::summary);
+    let count = failing.count();
+    let mut shown = json;
+    if let Some(object) = shown.as_object_mut() {
+        // The emitted code is for the worker, not for a reader.
+        object.remove("javascript");
+    }
+    Said::new(text, shown).or_failing(ok, || {
+        let mut failure = Failure::new(
+            "check_failed",
+            match count {
+                0 | 1 => {
+                    format!("the module does not pass the check: {}", said.unwrap_or_default())
+                }
+                _ => format!(
+                    "the module does not pass the check, {count} errors: {}",
+                    said.unwrap_or_default()
+                ),
+            },
+            "correct the module and check it again",
+        );
+        failure.details = Some(Box::new(json!(report.diagnostics)));
+        failure
+    })
 }
 
 impl Said {

@@ -1,5 +1,5 @@
-//! `cambium init-tool VENDOR NAME`: a folder with a module to start from and the
-//! types an editor needs. `cambium check` renews the generated one.
+//! `cambium init-tool VENDOR NAME`: a folder with a module to start from, its test
+//! and the types an editor needs. `cambium check` renews the generated one.
 
 use super::Said;
 use crate::failure::Failure;
@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// The module, in a tool's folder.
 const MODULE: &str = "tool.ts";
+/// Its test, beside it, which `cambium dev` reads.
+const TEST: &str = "tool.test.json";
 /// The generated types, beside it; `cambium check` writes them anew.
 pub(crate) const INPUT_TYPES: &str = "input.d.ts";
 
@@ -47,13 +49,14 @@ impl Args {
             ),
         };
         DirBuilder::new().create(&folder).map_err(|error| failed(&error))?;
-        let module = if self.write { WRITE } else { READ };
+        let (module, test) = if self.write { (WRITE, WRITE_TEST) } else { (READ, READ_TEST) };
         let input = input_types(check_module(module).input_schema.as_ref());
         for (name, text) in [
             (MODULE, module),
             ("cambium.d.ts", CONTEXT_TYPES),
             (INPUT_TYPES, input.as_str()),
             ("tsconfig.json", TSCONFIG),
+            (TEST, test),
         ] {
             let mut file = OpenOptions::new();
             let opened = file.write(true).create_new(true).open(folder.join(name));
@@ -62,7 +65,7 @@ impl Args {
         }
         let module = folder.join(MODULE);
         let text = format!(
-            "{} is ready to be edited\nnext: cambium check {}",
+            "{} is ready to be edited\nnext: cambium dev {} checks it at each save",
             module.display(),
             module.display()
         );
@@ -92,6 +95,22 @@ const TSCONFIG: &str = r#"{
     "types": []
   },
   "include": ["*.ts"]
+}
+"#;
+
+/// What is dry-run, and what its answer must hold.
+const READ_TEST: &str = r#"{
+  "input": { "id": "1" },
+  "expect": { "status": "dry_run", "result": { "id": "1" } }
+}
+"#;
+
+const WRITE_TEST: &str = r#"{
+  "input": { "name": "first" },
+  "expect": {
+    "status": "dry_run",
+    "preview": [{ "request": { "method": "POST", "path": "/things", "body": "{\"name\":\"first\"}" } }]
+  }
 }
 "#;
 

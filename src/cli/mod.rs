@@ -11,6 +11,7 @@ mod code;
 mod completions;
 mod connections;
 mod credential;
+mod dev;
 mod doctor;
 mod export;
 mod init_tool;
@@ -85,6 +86,8 @@ enum Command {
     InitTool(init_tool::Args),
     /// Check a module without publishing it (needs no server)
     Check(check::Args),
+    /// Check and dry-run a module each time it is saved
+    Dev(dev::Args),
     /// Publish a module as a tool
     Publish(publish::Args),
     /// Call a tool as an agent
@@ -212,6 +215,7 @@ pub(crate) async fn main() -> ExitCode {
         Command::Demo(args) => args.run(&context).await,
         Command::InitTool(args) => args.run(),
         Command::Check(args) => args.run(&context).await,
+        Command::Dev(args) => args.run(&context).await,
         Command::Publish(args) => args.run(&context).await,
         Command::Run(args) => args.run(&context).await,
         Command::Tools(args) => args.run(&context).await,

@@ -114,6 +114,11 @@ impl Front {
                 let request = PublishRequest { tool, connection, source };
                 value(engine.publish(&publisher, request).await?)
             }
+            Request::Try { actor, tool, connection, source, input } => {
+                let caller = self.caller(actor).await?;
+                let request = PublishRequest { tool, connection, source };
+                value(engine.try_module(&caller, request, input, Live::new(gone)).await?)
+            }
             Request::Call { actor, tool, input, dry_run, timeout_seconds } => {
                 let caller = self.caller(actor).await?;
                 let request =

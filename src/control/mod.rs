@@ -51,6 +51,8 @@ pub(crate) enum Request {
     ToolDemote { actor: Actor, tool: ToolName },
     /// A person's publish; promoted for `agent` only if one is named.
     Publish { tool: ToolName, connection: Option<String>, source: String, agent: Option<String> },
+    /// A dry run of a module that is not published, as an agent.
+    Try { actor: Actor, tool: ToolName, connection: Option<String>, source: String, input: Value },
     /// One call.
     Call { actor: Actor, tool: ToolName, input: Value, dry_run: bool, timeout_seconds: Option<u64> },
     /// Makes another version the current one.
