@@ -2,6 +2,7 @@
 //! can be refused is refused before anything is made: address, directory, lock,
 //! sandbox, then vault, database, proxy, engine, and only then the doors.
 
+use crate::author::ModelAuthor;
 use crate::checker::{JailedChecker, refused};
 use crate::cli::already;
 use crate::config::Config;
@@ -11,7 +12,9 @@ use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::outside::{self, Outside};
 use crate::typescript::TypeScript;
-use cambium_engine::{Engine, EngineError, NewAgent, Parts, PersonCredential, Settings};
+use cambium_engine::{
+    AuthorBudget, Authors, Engine, EngineError, NewAgent, Parts, PersonCredential, Settings,
+};
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::{DevAgent, HttpConfig};
 use cambium_proxy::{
@@ -102,6 +105,7 @@ impl Ground {
 
 impl House {
     async fn build(ground: Ground, config: &Config, url: &str) -> Result<Self, Failure> {
+        let authors = authors(config)?;
         let switches = &config.sandbox;
         let typescript = config.typescript.as_deref().map(TypeScript::at).transpose()?;
         if typescript.is_none() {
@@ -118,6 +122,7 @@ impl House {
             vault: ground.vault.clone(),
             sandbox: sandbox.clone(),
             checker: checker.clone(),
+            authors,
             clock: ground.clock.clone(),
             settings: Settings { console_url: url.to_owned(), wait_budget: config.wait_budget },
         })
@@ -131,6 +136,13 @@ impl House {
         self.checker.shutdown().await;
         self.ground.close().await;
     }
+}
+
+/// The model a person configured, if they did.
+fn authors(config: &Config) -> Result<Authors, Failure> {
+    let Some(author) = &config.author else { return Ok(Authors::default()) };
+    let budget = AuthorBudget { attempts: author.attempts, tokens: author.tokens };
+    Ok(Authors { model: Some(Arc::new(ModelAuthor::new(author)?)), budget })
 }
 
 async fn sandbox(config: &Config) -> Result<Arc<IsolateSandbox>, Failure> {

@@ -1,28 +1,45 @@
 //! The engine's check, run where hostile text can do no harm: a one-shot
 //! process of the jail parses the module, and what it answers is read as
 //! foreign JSON. Where a type checker is configured, its findings are added.
+//! OpenAPI documents are read the same way.
 
 use crate::failure::Failure;
 use crate::typescript::TypeScript;
-use cambium_engine::{CheckReport, Checker, check_bytes, check_input};
+use cambium_engine::{
+    CheckReport, Checker, DocumentFault, Drafts, Wanted, check_all_bytes, check_bytes, check_input,
+    draft_bytes, draft_input,
+};
 use cambium_jail::{
-    Jail, JailConfig, JailError, LayerReport, OneshotError, OneshotFn, OneshotLimits,
+    Jail, JailConfig, JailError, LayerReport, OneshotError, OneshotFn, OneshotLimits, WorkerLimits,
 };
 use cambium_proxy::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The functions jailed processes of this binary can be asked for.
-pub(crate) const ONESHOTS: &[(&str, OneshotFn)] = &[(CHECK, check_bytes)];
+pub(crate) const ONESHOTS: &[(&str, OneshotFn)] =
+    &[(CHECK, check_bytes), (CHECK_ALL, check_all_bytes), (DRAFT, draft_bytes)];
 
-/// Name of the check among them.
+/// Names of the check among them, of one module and of many, and of the reader
+/// of OpenAPI documents.
 const CHECK: &str = "check";
+const CHECK_ALL: &str = "check-all";
+const DRAFT: &str = "draft";
 /// The smallest module that is read to its end.
 const PROBE: &str = "export const description = \"\";";
 /// A module of 256 KiB is checked in well under a second.
 const WALL: Duration = Duration::from_secs(10);
 /// Longest report, bytes: emitted code and 200 findings with room.
 const REPORT_BYTES: usize = 4 * 1024 * 1024;
+
+/// A few dozen modules are checked in a second; the largest document in public
+/// use is read in two.
+const MANY_WALL: Duration = Duration::from_secs(45);
+/// A document takes some twenty times its size while it is read.
+const MANY_BYTES: u64 = 1536 * 1024 * 1024;
+/// Longest answer about many modules, bytes: some 4 KB each for a thousand, with
+/// room.
+const DRAFTS_BYTES: usize = 64 * 1024 * 1024;
 
 /// Runs the check in the jail.
 pub(crate) struct JailedChecker {
@@ -78,6 +95,13 @@ impl JailedChecker {
             OneshotLimits { wall: WALL, output_bytes: REPORT_BYTES, ..OneshotLimits::default() };
         self.jail.oneshot(CHECK, &check_input(source, packages), limits).await
     }
+
+    async fn many(&self, name: &str, input: &[u8]) -> Result<bytes::Bytes, OneshotError> {
+        let usual = OneshotLimits::default();
+        let worker = WorkerLimits { cpu: MANY_WALL, data_bytes: MANY_BYTES as _, ..usual.worker };
+        let limits = OneshotLimits { worker, wall: MANY_WALL, output_bytes: DRAFTS_BYTES };
+        self.jail.oneshot(name, input, limits).await
+    }
 }
 
 impl Checker for JailedChecker {
@@ -106,6 +130,47 @@ impl Checker for JailedChecker {
                 tracing::warn!(%error, "types are not checked: the type checker gave no answer");
             }
             Ok(report)
+        })
+    }
+
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>> {
+        Box::pin(async move {
+            let input = serde_json::to_vec(sources).map_err(|error| error.to_string())?;
+            match self.many(CHECK_ALL, &input).await {
+                Ok(reports) => serde_json::from_slice(&reports)
+                    .map_err(|error| format!("the check's answer is no list of reports: {error}")),
+                Err(OneshotError::Ended(_) | OneshotError::Timeout(_)) => {
+                    // One of them ended it; which, only each by itself can say.
+                    let mut reports = Vec::with_capacity(sources.len());
+                    for source in sources {
+                        reports.push(self.check(source, &[]).await?);
+                    }
+                    Ok(reports)
+                }
+                Err(error) => Err(format!("the check did not answer: {error}")),
+            }
+        })
+    }
+
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
+        Box::pin(async move {
+            let input = draft_input(document, wanted);
+            match self.many(DRAFT, &input).await {
+                Ok(drafts) => serde_json::from_slice(&drafts)
+                    .map_err(|error| format!("the reader's answer is not one: {error}")),
+                Err(error @ (OneshotError::Ended(_) | OneshotError::Timeout(_))) => {
+                    tracing::warn!(%error, "a document ended its reader");
+                    Ok(Err(DocumentFault("it cannot be read; it is too large or too deep".into())))
+                }
+                Err(error) => Err(format!("the reader did not answer: {error}")),
+            }
         })
     }
 }

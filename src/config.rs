@@ -27,6 +27,14 @@ const MAX_KEEP_DAYS: u64 = 36_500;
 const DEFAULT_ANCHOR_MINUTES: u64 = 60;
 /// A week: beyond it an anchor says little.
 const MAX_ANCHOR_MINUTES: u64 = 7 * 24 * 60;
+/// What a model may use for one job unless told otherwise, and how long for one answer.
+const DEFAULT_AUTHOR: (u32, u64, u64) = (6, 60_000, 120);
+/// A job that needs more is no small tool.
+const MAX_ATTEMPTS: u64 = 50;
+/// Beyond this a mistyped number would be dear.
+const MAX_TOKENS: u64 = 10_000_000;
+/// Beyond this nobody waits for one answer.
+const MAX_ANSWER_SECONDS: u64 = 600;
 /// `CAMBIUM_…` variables that are arguments of commands, not configuration.
 const NOT_CONFIG: &[&str] = &["token", "token_file", "passphrase_file", "config", "cache"];
 
@@ -49,6 +57,37 @@ pub(crate) struct Config {
     pub(crate) dev_agent: Option<String>,
     /// How long the audit is kept and where it is anchored.
     pub(crate) audit: Audit,
+    /// The model that writes tools for acquire.
+    pub(crate) author: Option<AuthorConfig>,
+}
+
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuthorKind {
+    /// OpenAI's chat completions, which many speak.
+    Openai,
+    /// Anthropic's messages.
+    Anthropic,
+}
+
+/// A model that writes tools for acquire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuthorConfig {
+    /// What its endpoint speaks.
+    pub(crate) kind: AuthorKind,
+    /// Where it is.
+    pub(crate) url: String,
+    /// Its name there.
+    pub(crate) model: String,
+    /// The file with the key, absolute.
+    pub(crate) key_file: Option<PathBuf>,
+    /// Answers for one job.
+    pub(crate) attempts: u32,
+    /// Tokens for one job.
+    pub(crate) tokens: u64,
+    /// How long one answer may take.
+    pub(crate) timeout: Duration,
 }
 
 /// How long the audit is kept and where it is anchored.
@@ -120,6 +159,40 @@ struct Raw {
     sandbox: RawSandbox,
     log: RawLog,
     audit: RawAudit,
+    author: Option<RawAuthor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAuthor {
+    kind: AuthorKind,
+    url: String,
+    model: String,
+    key_file: Option<PathBuf>,
+    attempts: Option<u32>,
+    tokens: Option<u64>,
+    timeout_seconds: Option<u64>,
+}
+
+impl RawAuthor {
+    fn valid(self) -> Result<AuthorConfig, Failure> {
+        let (attempts, tokens, seconds) = DEFAULT_AUTHOR;
+        let attempts = self.attempts.unwrap_or(attempts);
+        in_range("author.attempts", u64::from(attempts), 1, MAX_ATTEMPTS)?;
+        let tokens = self.tokens.unwrap_or(tokens);
+        in_range("author.tokens", tokens, 1, MAX_TOKENS)?;
+        let seconds = self.timeout_seconds.unwrap_or(seconds);
+        in_range("author.timeout_seconds", seconds, 1, MAX_ANSWER_SECONDS)?;
+        Ok(AuthorConfig {
+            kind: self.kind,
+            url: self.url,
+            model: self.model,
+            key_file: self.key_file.map(absolute).transpose()?,
+            attempts,
+            tokens,
+            timeout: Duration::from_secs(seconds),
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -197,6 +270,7 @@ impl Config {
                 anchor_file: raw.audit.anchor_file.map(absolute).transpose()?,
                 anchor_every: Duration::from_secs(60 * minutes),
             },
+            author: raw.author.map(RawAuthor::valid).transpose()?,
         })
     }
 

@@ -4,6 +4,7 @@
 //! `engine/isolate`.
 
 mod assemble;
+mod author;
 mod backup;
 mod checker;
 mod cli;

@@ -2,9 +2,9 @@
 //! SQLite on disk, sealed secret, audit, redaction, every layer of the jail.
 
 use cambium_engine::{
-    CallRequest, Caller, CheckReport, Checker, Engine, Envelope, Live, NewAgent, NewConnection,
-    Parts, PersonCredential, PublishRequest, Publisher, Settings, Status, ToolName,
-    check_importing,
+    Authors, CallRequest, Caller, CheckReport, Checker, DocumentFault, Drafts, Engine, Envelope,
+    Live, NewAgent, NewConnection, Parts, PersonCredential, PublishRequest, Publisher, Settings,
+    Status, ToolName, Wanted, check_importing, check_module, draft_document,
 };
 use cambium_isolate::{IsolateConfig, IsolateSandbox};
 use cambium_mcp::{HttpConfig, http_service};
@@ -52,6 +52,21 @@ impl Checker for InProcess {
         packages: &'a [String],
     ) -> BoxFuture<'a, Result<CheckReport, String>> {
         Box::pin(async move { Ok(check_importing(source, packages)) })
+    }
+
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>> {
+        Box::pin(async move { Ok(sources.iter().map(|source| check_module(source)).collect()) })
+    }
+
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
+        Box::pin(async move { Ok(draft_document(document, wanted)) })
     }
 }
 
@@ -127,6 +142,7 @@ impl House {
             vault: vault.clone(),
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
+            authors: Authors::default(),
             clock,
             settings: Settings {
                 console_url: "http://127.0.0.1:1".into(),

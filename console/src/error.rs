@@ -84,7 +84,8 @@ impl From<EngineError> for Problem {
             | EngineError::AgentNotFound(_)
             | EngineError::AskNotFound(_)
             | EngineError::ProposalNotFound(_)
-            | EngineError::RunNotFound(_) => StatusCode::NOT_FOUND,
+            | EngineError::RunNotFound(_)
+            | EngineError::JobNotFound(_) => StatusCode::NOT_FOUND,
             EngineError::AskSettled { .. }
             | EngineError::Taken(_)
             | EngineError::SdkNotListed { .. } => StatusCode::CONFLICT,
@@ -98,6 +99,8 @@ impl From<EngineError> for Problem {
             | EngineError::ArgumentInvalid { .. }
             | EngineError::CheckFailed(_)
             | EngineError::DryRunFailed(_)
+            | EngineError::DocumentRefused(_)
+            | EngineError::AcquireUnconfigured(_)
             | EngineError::OutOfRange { .. } => StatusCode::BAD_REQUEST,
             EngineError::Busy | EngineError::ProposalsFull(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::RunFailed { .. }

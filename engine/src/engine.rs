@@ -1,8 +1,9 @@
 //! The engine's front door: what it is built from, how it starts, ticks and
 //! drains. The commands it can be given stand in the files that carry them out:
 //! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
-//! `connections`, `proposals`, `sign_in` and `person`.
+//! `connections`, `proposals`, `acquire`, `sign_in` and `person`.
 
+use crate::acquire::{Authoring, Authors};
 use crate::approvals::Approvals;
 use crate::flight::Flights;
 use crate::id::new_id;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub sandbox: Arc<dyn Sandbox>,
     /// Reads modules without running them.
     pub checker: Arc<dyn Checker>,
+    /// Who writes tools for acquire, besides documents.
+    pub authors: Authors,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What a person set.
@@ -62,6 +65,8 @@ pub struct Settings {
 
 /// Everything a call means.
 pub struct Engine {
+    /// For tasks that outlive the call that began them.
+    pub(crate) me: Weak<Self>,
     pub(crate) parts: Arc<Parts>,
     pub(crate) person: PersonId,
     pub(crate) toolbox: Toolbox,
@@ -74,6 +79,7 @@ pub struct Engine {
     pub(crate) offers: Offers,
     pub(crate) replays: Replays,
     pub(crate) attempts: Attempts,
+    pub(crate) authoring: Authoring,
     pub(crate) sign_ins: SignIns,
     /// Held while a proposal is opened or answered.
     pub(crate) proposing: tokio::sync::Mutex<()>,
@@ -108,7 +114,8 @@ impl Engine {
             parts.clock.clone(),
             events.clone(),
         ));
-        let engine = Arc::new(Self {
+        let engine = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             parts: Arc::new(parts),
             person,
             toolbox,
@@ -121,6 +128,7 @@ impl Engine {
             offers: Offers::default(),
             replays: Replays::default(),
             attempts: Attempts::default(),
+            authoring: Authoring::default(),
             sign_ins: SignIns::default(),
             proposing: tokio::sync::Mutex::default(),
             sweeping: tokio::sync::Mutex::default(),
@@ -135,6 +143,7 @@ impl Engine {
         if let Err(fault) = engine.sweep().await {
             tracing::warn!(%fault, "the sweep at the start failed");
         }
+        engine.resume_jobs().await?;
         let ticker = tokio::spawn(tick(Arc::downgrade(&engine), engine.stop_ticker.clone()));
         *engine.ticker.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticker);
         Ok(engine)
@@ -148,6 +157,7 @@ impl Engine {
     /// Stops admitting, waits for runs up to `grace`, cancels the rest.
     pub async fn drain(&self, grace: Duration) {
         self.flights.drain();
+        self.authoring.stop.cancel();
         self.stop_ticker.cancel();
         let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ticker) = ticker {

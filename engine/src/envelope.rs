@@ -119,6 +119,9 @@ pub struct Envelope {
     /// Binary result, sent as a content block beside the text.
     #[serde(skip)]
     pub content: Option<Content>,
+    /// What the vendor answered a dry run's reads; for whoever tries a module.
+    #[serde(skip)]
+    pub answered: Vec<u16>,
     /// Sent as `_meta["cambium/times"]`; absent when nothing ran.
     #[serde(skip)]
     pub times: Option<CallTimes>,
@@ -141,6 +144,7 @@ impl Envelope {
             details: None,
             run: None,
             content: None,
+            answered: Vec::new(),
             times: None,
         }
     }

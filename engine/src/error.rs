@@ -75,6 +75,15 @@ pub enum EngineError {
     /// The dry run before a publish failed; holds its answer.
     #[error("the module passes the check, but its dry run failed; nothing was published")]
     DryRunFailed(Box<serde_json::Value>),
+    /// An OpenAPI document, or an operation of one, cannot be used.
+    #[error("the document cannot be used: {0}")]
+    DocumentRefused(String),
+    /// No such job of acquire of this agent.
+    #[error("no job `{0}` of this agent")]
+    JobNotFound(String),
+    /// Nobody can write a tool for this connection.
+    #[error("nobody is there to write a tool for `{0}`")]
+    AcquireUnconfigured(String),
     /// The token is unknown, revoked or missing.
     #[error("the agent token is not valid")]
     Unauthenticated,
@@ -153,6 +162,9 @@ impl EngineError {
             Self::InputInvalid(_) => "input_invalid",
             Self::ArgumentInvalid { .. } => "argument_invalid",
             Self::CheckFailed(_) => "check_failed",
+            Self::DocumentRefused(_) => "document_refused",
+            Self::JobNotFound(_) => "job_not_found",
+            Self::AcquireUnconfigured(_) => "acquire_unconfigured",
             Self::DryRunFailed(_) => "dry_run_failed",
             Self::Unauthenticated => "unauthenticated",
             Self::PersonRequired => "person_required",
@@ -195,6 +207,16 @@ impl EngineError {
             Self::InputInvalid(_) => "correct the named values and call again".into(),
             Self::ArgumentInvalid { .. } => "correct the argument and call again".into(),
             Self::CheckFailed(_) => "correct the module and check it again".into(),
+            Self::JobNotFound(_) => "use the `jobId` an acquire of yours answered".into(),
+            Self::AcquireUnconfigured(_) => {
+                "write the module yourself: check_tool, then publish_tool; or ask the person to \
+                 import the vendor's OpenAPI document (`cambium import openapi`), or to configure \
+                 a model (`[author]`)"
+                    .into()
+            }
+            Self::DocumentRefused(_) => {
+                "correct the document, or choose other operations, and import it again".into()
+            }
             Self::DryRunFailed(_) => {
                 "read details: correct the module or testInput, and publish again".into()
             }
@@ -241,6 +263,9 @@ impl EngineError {
             | Self::CheckFailed(_)
             | Self::DryRunFailed(_)
             | Self::SdkNotListed { .. }
+            | Self::DocumentRefused(_)
+            | Self::JobNotFound(_)
+            | Self::AcquireUnconfigured(_)
             | Self::Unauthenticated
             | Self::PersonRequired
             | Self::Taken(_)

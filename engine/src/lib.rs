@@ -5,6 +5,7 @@
 //! `mcp`, `console` and the command line put those on their wires. It names no
 //! V8, socket, JSON-RPC or HTML.
 
+mod acquire;
 mod agents;
 mod approvals;
 mod ask;
@@ -29,6 +30,7 @@ mod in_band;
 mod input;
 mod jobs;
 mod name;
+mod openapi;
 mod outside;
 mod owed;
 mod passphrase;
@@ -52,11 +54,15 @@ mod toolbox;
 mod types;
 mod waiting;
 mod working_set;
+mod workspace;
 
+pub use acquire::{
+    Author, AuthorBudget, Authors, Hints as AcquireHints, JobEnd, JobError, JobView, Said, Turn,
+};
 pub use cambium_proxy::{AgentId, AskId as AskName, Connection};
 pub use check::{
-    CheckReport, Checker, Diagnostic, Severity, check_bytes, check_importing, check_input,
-    check_module,
+    CheckReport, Checker, Diagnostic, Severity, check_all_bytes, check_bytes, check_importing,
+    check_input, check_module,
 };
 pub use command::{
     Acceptance, AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest,
@@ -73,6 +79,10 @@ pub use event::Event;
 pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
 pub use in_band::{InBandAnswer, Offer};
 pub use name::ToolName;
+pub use openapi::{
+    DOCUMENT_BYTES, DOCUMENT_BYTES_MAX, DocumentFault, Draft, Drafted, Drafts, ImportRequest,
+    Imported, ImportedTool, Module, Wanted, draft_bytes, draft_document, draft_input,
+};
 pub use person::{PersonCredential, PersonProof};
 pub use presets::{Asked as AskedField, Preset, presets};
 pub use process::Process;
@@ -85,3 +95,4 @@ pub use sign_in::SignInAnswer;
 pub use switches::InBand;
 pub use tool::{Agent, ListedTool, MoveCause, ToolKind, Version};
 pub use types::{CONTEXT_TYPES, input_types};
+pub use workspace::{FileWritten, LowLevel};

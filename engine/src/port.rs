@@ -8,23 +8,29 @@
 
 mod agents;
 mod asks;
+mod authoring;
 mod connections;
+mod documents;
 mod people;
 mod proposals;
 mod runs;
 mod sets;
 mod switches;
 mod tools;
+mod workspace;
 
 pub use agents::AgentStore;
 pub use asks::{AskReason, AskRow, AskState, AskStore};
+pub use authoring::{AuthorJobRow, AuthorStore, JobStatus};
 pub use connections::{ConnectionStore, Returned, Revoked};
+pub use documents::{DocumentRow, DocumentStore};
 pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
 pub use proposals::{Proposal, ProposalRow, ProposalState, ProposalStore};
 pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
 pub use switches::{SwitchRow, SwitchStore};
 pub use tools::{Pointer, PublishRow, ToolStore, VersionRow};
+pub use workspace::{WorkspaceFile, WorkspaceRoom, WorkspaceStore};
 
 use cambium_proxy::{BoxFuture, StoreFault};
 
@@ -45,6 +51,9 @@ pub trait Store:
     + ProposalStore
     + RunStore
     + SwitchStore
+    + DocumentStore
+    + AuthorStore
+    + WorkspaceStore
 {
 }
 
@@ -58,5 +67,8 @@ impl<T> Store for T where
         + ProposalStore
         + RunStore
         + SwitchStore
+        + DocumentStore
+        + AuthorStore
+        + WorkspaceStore
 {
 }

@@ -2,6 +2,8 @@
 //! stores the version, moves the pointer and promotes. Nothing is altered in
 //! place; identical content is a no-op that says so.
 
+mod many;
+
 use crate::canonical::settled;
 use crate::check::{normalise_schema, schema_validator};
 use crate::command::Caller;
@@ -46,18 +48,11 @@ impl Engine {
         }
         let checked =
             tokio::time::timeout(CHECK_DEADLINE, self.parts.checker.check(source, &packages)).await;
-        let mut report = match checked {
-            Ok(Ok(report)) => report,
-            Ok(Err(reason)) => return Err(EngineError::SandboxUnavailable(reason)),
-            Err(_) => {
-                return Err(EngineError::SandboxUnavailable("the check took too long".into()));
-            }
-        };
-        if report.ok {
-            report.diagnostics.extend(beyond_the_check(&report));
-            report.ok = report.diagnostics.iter().all(|found| found.severity != Severity::Error);
+        match checked {
+            Ok(Ok(report)) => Ok(settled_report(report)),
+            Ok(Err(reason)) => Err(EngineError::SandboxUnavailable(reason)),
+            Err(_) => Err(EngineError::SandboxUnavailable("the check took too long".into())),
         }
-        Ok(report)
     }
 
     /// Publishes a module as the next version of a tool.
@@ -80,17 +75,37 @@ impl Engine {
         input: Value,
         live: Live,
     ) -> Result<(Published, Envelope), EngineError> {
-        let publisher = Publisher::Agent(caller.clone());
-        let (published_by, promote_for) = self.publishing(&publisher).await?;
-        let (draft, connection) = self.drafted(&request, published_by).await?;
-        let tried = self.tried(caller, &draft, input, live).await?;
+        let (draft, tried) = self.try_request(caller, request, Some(input), live).await?;
         let failed = tried.is_error() || tried.details.is_some();
         if failed {
             let said = serde_json::to_value(&tried).unwrap_or_default();
             return Err(EngineError::DryRunFailed(Box::new(said)));
         }
-        let published = self.store_draft(&draft, &connection, promote_for.as_ref()).await?;
-        Ok((published, tried))
+        Ok((self.publish_draft(draft).await?, tried))
+    }
+
+    /// Dry-runs a module, with its own example when no input is given.
+    pub(crate) async fn try_request(
+        &self,
+        caller: &Caller,
+        request: PublishRequest,
+        input: Option<Value>,
+        live: Live,
+    ) -> Result<(TriedDraft, Envelope), EngineError> {
+        let publisher = Publisher::Agent(caller.clone());
+        let (published_by, promote_for) = self.publishing(&publisher).await?;
+        let (draft, connection) = self.drafted(&request, published_by).await?;
+        let mut version = draft.version.clone();
+        version.number = self.parts.store.newest_number(&self.person, &request.tool).await? + 1;
+        let example = || version.example_input.clone().unwrap_or_else(|| serde_json::json!({}));
+        let input = input.unwrap_or_else(example);
+        let tried = self.try_draft(caller, Arc::new(load(version)), input, live).await;
+        Ok((TriedDraft { draft, connection, promote_for }, tried))
+    }
+
+    /// Publishes what was tried.
+    pub(crate) async fn publish_draft(&self, tried: TriedDraft) -> Result<Published, EngineError> {
+        self.store_draft(&tried.draft, &tried.connection, tried.promote_for.as_ref()).await
     }
 
     /// Dry-runs a module without publishing it.
@@ -101,21 +116,7 @@ impl Engine {
         input: Value,
         live: Live,
     ) -> Result<Envelope, EngineError> {
-        let (published_by, _) = self.publishing(&Publisher::Agent(caller.clone())).await?;
-        let (draft, _) = self.drafted(&request, published_by).await?;
-        self.tried(caller, &draft, input, live).await
-    }
-
-    async fn tried(
-        &self,
-        caller: &Caller,
-        draft: &Draft,
-        input: Value,
-        live: Live,
-    ) -> Result<Envelope, EngineError> {
-        let mut version = draft.version.clone();
-        version.number = self.parts.store.newest_number(&self.person, &version.tool).await? + 1;
-        Ok(self.try_draft(caller, Arc::new(load(version)), input, live).await)
+        self.try_request(caller, request, Some(input), live).await.map(|(_, tried)| tried)
     }
 
     /// Moves the pointer back to a version that is there, or forward again. For
@@ -342,21 +343,9 @@ impl Engine {
         }
         let mut version = draft.version.clone();
         version.number = self.parts.store.newest_number(&self.person, tool).await? + 1;
-        let pointer = self.toolbox.sign_pointer(Pointer {
-            person: self.person.clone(),
-            tool: tool.clone(),
-            sequence: current.as_ref().map_or(0, |(pointer, _)| pointer.sequence) + 1,
-            number: version.number,
-            hash: version.hash,
-            at_ms: version.published_ms,
-            mac: Vec::new(),
-        });
+        let sequence = current.as_ref().map_or(0, |(pointer, _)| pointer.sequence) + 1;
         self.ask_again(tool, version.hash).await?;
-        let row = PublishRow {
-            version: Some(self.toolbox.sign(version.clone())),
-            pointer,
-            promote_for: promote_for.cloned(),
-        };
+        let row = self.publish_row(version.clone(), sequence, promote_for);
         let promoted = self.parts.store.publish(&row).await?;
         let loaded = load(version);
         self.toolbox.indexed(&loaded);
@@ -364,6 +353,26 @@ impl Engine {
         self.tell(&loaded, old.as_deref(), promote_for.filter(|_| promoted)).await;
         self.approvals.supersede(&self.person, tool, loaded.version.hash).await;
         Ok(draft.published(&loaded.version, connection, false, promoted))
+    }
+
+    /// A signed version and the signed pointer that makes it current.
+    fn publish_row(
+        &self,
+        version: Version,
+        sequence: u64,
+        promote_for: Option<&AgentId>,
+    ) -> PublishRow {
+        let pointer = self.toolbox.sign_pointer(Pointer {
+            person: self.person.clone(),
+            tool: version.tool.clone(),
+            sequence,
+            number: version.number,
+            hash: version.hash,
+            at_ms: version.published_ms,
+            mac: Vec::new(),
+        });
+        let version = Some(self.toolbox.sign(version));
+        PublishRow { version, pointer, promote_for: promote_for.cloned() }
     }
 
     async fn unchanged(
@@ -404,6 +413,19 @@ impl Engine {
 
     /// Tells every agent whose list content changed.
     async fn tell(&self, new: &Loaded, old: Option<&Loaded>, promoted: Option<&AgentId>) {
+        let agents = self.to_tell(new, old, promoted).await;
+        if !agents.is_empty() {
+            self.send(Event::list_changed(agents));
+        }
+    }
+
+    /// Whose list content a publish changed.
+    async fn to_tell(
+        &self,
+        new: &Loaded,
+        old: Option<&Loaded>,
+        promoted: Option<&AgentId>,
+    ) -> BTreeSet<AgentId> {
         let mut agents: BTreeSet<AgentId> = promoted.cloned().into_iter().collect();
         if old.is_some_and(|old| old.listed != new.listed) {
             // It is published; who is told too few only lists later.
@@ -412,10 +434,15 @@ impl Engine {
                 Err(fault) => tracing::warn!(%fault, "some agents were not told of a publish"),
             }
         }
-        if !agents.is_empty() {
-            self.send(Event::list_changed(agents));
-        }
+        agents
     }
+}
+
+/// A module that was dry-run, ready to be published.
+pub(crate) struct TriedDraft {
+    draft: Draft,
+    connection: Connection,
+    promote_for: Option<AgentId>,
 }
 
 /// A version that is not numbered yet.
@@ -445,6 +472,15 @@ impl Draft {
             advice: self.advice.clone(),
         }
     }
+}
+
+/// A report with what is asked of it besides.
+fn settled_report(mut report: CheckReport) -> CheckReport {
+    if report.ok {
+        report.diagnostics.extend(beyond_the_check(&report));
+        report.ok = report.diagnostics.iter().all(|found| found.severity != Severity::Error);
+    }
+    report
 }
 
 /// What is asked again of a report, which a jailed worker wrote: that its schema

@@ -70,6 +70,8 @@ pub(crate) fn reply(ended: Ended<'_>) -> (Envelope, Option<Whole>) {
     if ended.dry_run {
         let previews = ended.session.exchanges.iter().filter_map(|e| e.preview.clone());
         envelope.preview = Some(previews.collect());
+        let answered = ended.session.exchanges.iter().filter(|e| e.preview.is_none());
+        envelope.answered = answered.filter_map(|e| e.status).collect();
     }
     if envelope.next.is_none() && vendor_refused(&ended, &envelope) {
         envelope.next = Some(format!(

@@ -96,12 +96,16 @@ impl Engine {
         Ok(())
     }
 
-    async fn switch(&self, agent: &AgentId, name: &str) -> Result<Option<String>, StoreFault> {
+    pub(crate) async fn switch(
+        &self,
+        agent: &AgentId,
+        name: &str,
+    ) -> Result<Option<String>, StoreFault> {
         let row = self.parts.store.switch(agent, name).await?;
         Ok(row.filter(|row| self.switch_holds(row)).map(|row| row.value))
     }
 
-    async fn set_switch(
+    pub(crate) async fn set_switch(
         &self,
         agent: &AgentId,
         name: &str,

@@ -7,8 +7,8 @@ use crate::list;
 use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
-    CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope, ExecuteRequest,
-    Live, PublishRequest, Published, Publisher, Status, ToolName, WantedConnection,
+    AcquireHints, CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope,
+    ExecuteRequest, Live, PublishRequest, Published, Publisher, Status, ToolName, WantedConnection,
 };
 use rmcp::model::JsonObject;
 use serde::Serialize;
@@ -132,6 +132,24 @@ async fn meta(
             let reason = arguments.optional_text("reason")?.unwrap_or_default();
             Ok(engine.propose_credential(caller, &connection, &reason).await?.into())
         }
+        MetaTool::Acquire => {
+            let (connection, goal) = (arguments.text("connectionId")?, arguments.text("goal")?);
+            let hints = match arguments.object("hints")? {
+                None => AcquireHints::default(),
+                Some(hints) => serde_json::from_value(hints)
+                    .map_err(|error| invalid("hints", echo(&error.to_string())))?,
+            };
+            Ok(Reply::value(&engine.acquire(caller, &connection, &goal, hints).await?))
+        }
+        MetaTool::AcquireStatus => {
+            let (job, after) = (arguments.text("jobId")?, arguments.whole("after")?);
+            let status = engine.acquire_status(caller, &job, after);
+            match live.cancel.run_until_cancelled(status).await {
+                Some(view) => Ok(Reply::value(&view?)),
+                // nobody is left to read it; the job itself goes on
+                None => Ok(Envelope::of(Status::Running).into()),
+            }
+        }
         MetaTool::WaitForProcess => {
             let process = arguments.text("process")?;
             let seconds = arguments.whole("timeoutSeconds")?.unwrap_or(COLLECT_SECONDS);
@@ -144,7 +162,7 @@ async fn meta(
             }
         }
         MetaTool::CheckTool => {
-            let source = source(&mut arguments)?;
+            let source = source(engine, caller, &mut arguments).await?;
             arguments.optional_text("vendor")?;
             let connection = match arguments.optional_text("connectionId")? {
                 Some(named) => Some(engine.connection(&named).await?),
@@ -155,6 +173,13 @@ async fn meta(
         }
         MetaTool::PublishTool => publish_tool(engine, caller, arguments, live).await,
         MetaTool::ReadFile => read_file(engine, caller, arguments).await,
+        MetaTool::WriteFile => {
+            if !engine.low_level(&caller.agent().id).await?.writes_files() {
+                return Err(EngineError::ToolNotFound(tool.name().to_owned()));
+            }
+            let (path, content) = (arguments.text("path")?, arguments.text("content")?);
+            Ok(Reply::value(&engine.write_file(caller, &path, &content).await?))
+        }
         MetaTool::ReadToolSource => {
             let tool = known_name(&mut arguments)?;
             let version = match arguments.whole("version")? {
@@ -197,7 +222,7 @@ async fn publish_tool(
     // here a bad name is told which rule it broke, for it is about to be made
     let tool = ToolName::new(&arguments.text("vendor")?, &arguments.text("name")?)?;
     let connection = arguments.optional_text("connectionId")?;
-    let source = source(&mut arguments)?;
+    let source = source(engine, caller, &mut arguments).await?;
     let test_input = arguments.object("testInput")?;
     let request = PublishRequest { tool, connection, source };
     let (published, test) = match test_input {
@@ -218,21 +243,21 @@ async fn read_file(
     let path = arguments.text("path")?;
     let offset = arguments.whole("offset")?.unwrap_or(0);
     let limit = arguments.whole("limit")?.unwrap_or(READ_CHARS).clamp(1, READ_CHARS);
-    let run = path.strip_prefix("result://").ok_or_else(|| {
-        invalid(
-            "path",
-            format!("must be a result:// address a cut answer named, not {}", echo(&path)),
-        )
-    })?;
-    let kept = engine.result(caller, run).await?;
+    let (mime_type, whole) = match path.strip_prefix("result://") {
+        Some(run) => {
+            let kept = engine.result(caller, run).await?;
+            (kept.mime_type, kept.text)
+        }
+        None => ("text/plain".into(), engine.workspace_file(caller, &path).await?),
+    };
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);
     let take = usize::try_from(limit).unwrap_or(usize::MAX);
-    let text: String = kept.text.chars().skip(skip).take(take).collect();
-    let all = kept.text.chars().count();
+    let text: String = whole.chars().skip(skip).take(take).collect();
+    let all = whole.chars().count();
     let next = skip.saturating_add(text.chars().count());
     Ok(Reply::Value(json!({
         "path": path,
-        "mimeType": kept.mime_type,
+        "mimeType": mime_type,
         "text": text,
         "offset": offset,
         "characters": all,
@@ -247,11 +272,19 @@ fn known_name(arguments: &mut Arguments) -> Result<ToolName, EngineError> {
         .map_err(|_| EngineError::ToolNotFound(format!("{}__{}", echo(&vendor), echo(&name))))
 }
 
-fn source(arguments: &mut Arguments) -> Result<String, EngineError> {
-    if arguments.has("path") {
-        return Err(invalid("path", "cannot be read here; pass the module's text as `source`"));
+/// The module: its text, or what stands in a file of the workspace.
+async fn source(
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &mut Arguments,
+) -> Result<String, EngineError> {
+    match arguments.optional_text("path")? {
+        None => arguments.text("source"),
+        Some(_) if arguments.has("source") => {
+            Err(invalid("path", "stands beside `source`; give one of them"))
+        }
+        Some(path) => engine.workspace_file(caller, &path).await,
     }
-    arguments.text("source")
 }
 
 #[derive(Serialize)]

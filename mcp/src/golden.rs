@@ -3,7 +3,7 @@
 //! files anew; a reviewer reads the difference.
 
 use crate::reply::Reply;
-use cambium_engine::{Diagnostic, EngineError, Severity};
+use cambium_engine::{Diagnostic, EngineError, LowLevel, Severity};
 use cambium_proxy::{Refusal, StoreFault};
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
@@ -25,7 +25,10 @@ fn check(file: &str, value: &Value) {
 
 #[test]
 fn the_fixed_tools_are_as_published() {
-    check("tools_list.json", &serde_json::to_value(crate::list::tools(&[], Vec::new())).unwrap());
+    check(
+        "tools_list.json",
+        &serde_json::to_value(crate::list::tools(LowLevel::default(), &[], Vec::new())).unwrap(),
+    );
 }
 
 #[test]
@@ -81,6 +84,9 @@ fn all() -> Vec<EngineError> {
             text: "the line".into(),
         }]),
         EngineError::DryRunFailed(Box::new(json!({"status": "error"}))),
+        EngineError::DocumentRefused("it is no object".into()),
+        EngineError::JobNotFound("j1".into()),
+        EngineError::AcquireUnconfigured("acme".into()),
         EngineError::Unauthenticated,
         EngineError::PersonRequired,
         EngineError::Taken("acme".into()),
@@ -124,6 +130,9 @@ fn listed_above(error: &EngineError) {
         | EngineError::ArgumentInvalid { .. }
         | EngineError::CheckFailed(_)
         | EngineError::DryRunFailed(_)
+        | EngineError::DocumentRefused(_)
+        | EngineError::JobNotFound(_)
+        | EngineError::AcquireUnconfigured(_)
         | EngineError::Unauthenticated
         | EngineError::PersonRequired
         | EngineError::Taken(_)

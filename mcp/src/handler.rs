@@ -339,7 +339,8 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context.extensions).await.map_err(told)?;
         let promoted = self.engine.tool_list(&caller).await.map_err(told)?;
         let connections = self.engine.executes(&caller).await.map_err(told)?;
-        Ok(ListToolsResult::with_all_items(list::tools(&connections, promoted)))
+        let low_level = self.engine.low_level(&caller.agent().id).await.map_err(told)?;
+        Ok(ListToolsResult::with_all_items(list::tools(low_level, &connections, promoted)))
     }
 
     async fn call_tool(

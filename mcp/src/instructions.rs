@@ -12,7 +12,8 @@ once with run_tool {vendor, name, input}; you need not promote it and need not w
 to change. promote puts a tool you use often into your list, demote takes it out; neither loses \
 anything.
 
-Making a tool: when nothing fits, write a TypeScript module: check_tool shows what is wrong with \
+Making a tool: when nothing fits, acquire {connectionId, goal} has one written and answers a job; \
+acquire_status follows it. Or write a TypeScript module yourself: check_tool shows what is wrong with \
 it and what it may do, publish_tool publishes it. read_tool_source shows existing modules as examples.
 
 Reaching a service: when no connection reaches it, request_connection asks the person for one; \

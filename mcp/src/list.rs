@@ -3,7 +3,7 @@
 //! one instead: one bad tool must never cost an agent its whole list. Pure.
 
 use crate::dispatch::EXECUTE;
-use cambium_engine::{Connection, ListedTool};
+use cambium_engine::{Connection, ListedTool, LowLevel};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,10 +13,17 @@ use std::sync::Arc;
 const SCHEMA_BYTES_MAX: usize = 32 * 1024;
 
 /// The whole list of one agent.
-pub(crate) fn tools(connections: &[Connection], mut promoted: Vec<ListedTool>) -> Vec<Tool> {
+pub(crate) fn tools(
+    low_level: LowLevel,
+    connections: &[Connection],
+    mut promoted: Vec<ListedTool>,
+) -> Vec<Tool> {
     promoted.sort_by_cached_key(|listed| listed.tool.to_string());
     promoted.dedup_by(|one, other| one.tool == other.tool);
     let mut tools = crate::meta_tools::listed().to_vec();
+    tools.retain(|tool| {
+        low_level.writes_files() || tool.name != crate::meta_tools::MetaTool::WriteFile.name()
+    });
     tools.extend(connections.iter().map(execute));
     tools.extend(promoted.into_iter().map(authored));
     tools

@@ -15,26 +15,32 @@ pub(crate) enum MetaTool {
     RunTool,
     RequestConnection,
     RequestCredential,
+    Acquire,
+    AcquireStatus,
     WaitForProcess,
     CheckTool,
     PublishTool,
     ReadToolSource,
     ReadFile,
+    WriteFile,
 }
 
 /// All of them, in the order of the list.
-pub(crate) const META_TOOLS: [MetaTool; 11] = [
+pub(crate) const META_TOOLS: [MetaTool; 14] = [
     MetaTool::FindTool,
     MetaTool::Promote,
     MetaTool::Demote,
     MetaTool::RunTool,
     MetaTool::RequestConnection,
     MetaTool::RequestCredential,
+    MetaTool::Acquire,
+    MetaTool::AcquireStatus,
     MetaTool::WaitForProcess,
     MetaTool::CheckTool,
     MetaTool::PublishTool,
     MetaTool::ReadToolSource,
     MetaTool::ReadFile,
+    MetaTool::WriteFile,
 ];
 
 static LISTED: LazyLock<Vec<Tool>> =
@@ -60,11 +66,14 @@ impl MetaTool {
             Self::RunTool => "run_tool",
             Self::RequestConnection => "request_connection",
             Self::RequestCredential => "request_credential",
+            Self::Acquire => "acquire",
+            Self::AcquireStatus => "acquire_status",
             Self::WaitForProcess => "wait_for_process",
             Self::CheckTool => "check_tool",
             Self::PublishTool => "publish_tool",
             Self::ReadToolSource => "read_tool_source",
             Self::ReadFile => "read_file",
+            Self::WriteFile => "write_file",
         }
     }
 
@@ -84,11 +93,14 @@ impl MetaTool {
                 "docsUrl",
             ],
             Self::RequestCredential => &["connectionId", "reason"],
+            Self::Acquire => &["connectionId", "goal", "hints"],
+            Self::AcquireStatus => &["jobId", "after"],
             Self::WaitForProcess => &["process", "timeoutSeconds"],
             Self::CheckTool => &["source", "path", "vendor", "connectionId"],
             Self::PublishTool => &["vendor", "name", "connectionId", "source", "path", "testInput"],
             Self::ReadToolSource => &["vendor", "name", "version"],
             Self::ReadFile => &["path", "offset", "limit"],
+            Self::WriteFile => &["path", "content"],
         }
     }
 
@@ -114,15 +126,19 @@ impl MetaTool {
         };
         match self {
             Self::FindTool
+            | Self::AcquireStatus
             | Self::WaitForProcess
             | Self::CheckTool
             | Self::ReadToolSource
             | Self::ReadFile => of(true, false, true, false),
-            Self::Promote | Self::Demote => of(false, false, true, false),
+            // what it writes over was the agent's own
+            Self::Promote | Self::Demote | Self::WriteFile => of(false, false, true, false),
             // they put a question to the person and reach nobody else
             Self::RequestConnection | Self::RequestCredential => of(false, false, true, false),
             // it runs whatever it is asked to run
             Self::RunTool => of(false, true, false, true),
+            // it publishes a tool of its own; its dry run reads from the vendor
+            Self::Acquire => of(false, false, false, true),
             // identical content is a no-op; testInput reads from the vendor
             Self::PublishTool => of(false, false, true, true),
         }
@@ -202,6 +218,41 @@ impl MetaTool {
                     "reason": text("Why, in a sentence the person reads."),
                 }),
             ),
+            Self::Acquire => (
+                "Have a tool written that find_tool does not find, against a connection of the \
+                 person. Answers a job at once; it is checked, dry-run, published and put into \
+                 your list.",
+                &["connectionId", "goal"],
+                json!({
+                    "connectionId": text("The connection, by id or slug."),
+                    "goal": text("What the tool should do, in one sentence."),
+                    "hints": {
+                        "type": "object",
+                        "properties": {
+                            "operation": text("An operation of the vendor, by id or as GET /path."),
+                            "exampleInput": {
+                                "type": "object",
+                                "description": "An input whose values exist, for the dry run.",
+                            },
+                            "text": text("Anything else worth knowing."),
+                        },
+                        "additionalProperties": false,
+                    },
+                }),
+            ),
+            Self::AcquireStatus => (
+                "How far a job of acquire is: queued, running, succeeded with its tool, or failed \
+                 with the reason and the next step.",
+                &["jobId"],
+                json!({
+                    "jobId": text("As acquire answered it."),
+                    "after": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "The `after` of the last answer: waits for what follows.",
+                    },
+                }),
+            ),
             Self::WaitForProcess => (
                 "Collect the answer of a detached run. Answers running when it is not done in \
                  time; call again then.",
@@ -219,9 +270,10 @@ impl MetaTool {
                  with line and column, the derived schema, its call sites and whether it reads, \
                  writes or deletes. A module exports `description`, `inputSchema` and a default \
                  async function (ctx, input) that calls ctx.fetch(\"/path\", init).",
-                &["source"],
+                &[],
                 json!({
-                    "source": text("The module's TypeScript."),
+                    "source": text("The module's TypeScript; or give path."),
+                    "path": text("Its file in your workspace."),
                     "vendor": text("The vendor it is for."),
                     "connectionId": text("The connection it would run on, by id or slug."),
                 }),
@@ -230,12 +282,13 @@ impl MetaTool {
                 "Publish a TypeScript tool module as the next version of <vendor>__<name> and \
                  put it into your list. Refused when check_tool finds errors; identical content \
                  changes nothing. A changed tool that writes asks the person again.",
-                &["vendor", "name", "source"],
+                &["vendor", "name"],
                 json!({
                     "vendor": vendor(),
                     "name": name(),
                     "connectionId": text("The connection it runs on, by id or slug. May be left out when the vendor has only one."),
-                    "source": text("The module's TypeScript."),
+                    "source": text("The module's TypeScript; or give path."),
+                    "path": text("Its file in your workspace."),
                     "testInput": {
                         "type": "object",
                         "description": "When given, the module is dry-run with this input first; it is published only if that does not fail.",
@@ -243,11 +296,11 @@ impl MetaTool {
                 }),
             ),
             Self::ReadFile => (
-                "Read the whole of a result that was cut: pass the result:// address the answer \
-                 named.",
+                "Read the whole of a result that was cut, by the result:// address the answer \
+                 named, or a file of your workspace.",
                 &["path"],
                 json!({
-                    "path": text("result://<run>, as a cut answer names it."),
+                    "path": text("result://<run>, as a cut answer names it, or the file's path."),
                     "offset": {
                         "type": "integer",
                         "minimum": 0,
@@ -258,6 +311,15 @@ impl MetaTool {
                         "minimum": 1,
                         "description": "Most characters to read. Default and at most 64000.",
                     },
+                }),
+            ),
+            Self::WriteFile => (
+                "Write a text file into your own workspace, new or over what was there: a module \
+                 to check and publish by its path.",
+                &["path", "content"],
+                json!({
+                    "path": text("Such as list-orders.ts; folders are made."),
+                    "content": text("The whole file."),
                 }),
             ),
             Self::ReadToolSource => (
@@ -320,6 +382,7 @@ mod tests {
             let only_reads = matches!(
                 tool,
                 MetaTool::FindTool
+                    | MetaTool::AcquireStatus
                     | MetaTool::WaitForProcess
                     | MetaTool::CheckTool
                     | MetaTool::ReadToolSource
@@ -341,8 +404,7 @@ mod tests {
                 assert!(tool.arguments().contains(&property.as_str()), "{property}");
             }
             for argument in tool.arguments() {
-                // `path` is known so that its refusal can name `source`
-                assert!(properties.contains_key(*argument) || *argument == "path", "{argument}");
+                assert!(properties.contains_key(*argument), "{argument}");
             }
             for required in schema["required"].as_array().unwrap() {
                 assert!(properties.contains_key(required.as_str().unwrap()));

@@ -50,6 +50,9 @@ pub(crate) enum Args {
         /// standing-and-destructive
         #[arg(long, value_name = "SETTING")]
         in_band: Option<String>,
+        /// Which authoring tools it has beside those all have: none, write-file
+        #[arg(long, value_name = "SETTING")]
+        low_level: Option<String>,
         /// Refuse its calls until resumed
         #[arg(long, conflicts_with = "resume")]
         pause: bool,
@@ -84,11 +87,29 @@ impl Args {
                 let done = context.ask(&Request::AgentRotate { who, agent }).await?;
                 Ok(Said::new(token(&done), done))
             }
-            Self::Set { agent, name, cap, idle_days, in_band, pause, resume, person } => {
+            Self::Set {
+                agent,
+                name,
+                cap,
+                idle_days,
+                in_band,
+                low_level,
+                pause,
+                resume,
+                person,
+            } => {
                 let who = person.credential()?;
                 let paused = (pause || resume).then_some(pause);
-                let request =
-                    Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band };
+                let request = Request::AgentSet {
+                    who,
+                    agent,
+                    name,
+                    cap,
+                    idle_days,
+                    paused,
+                    in_band,
+                    low_level,
+                };
                 let done = context.ask(&request).await?;
                 Ok(Said::new(listed(&Value::Array(vec![done.clone()])), done))
             }

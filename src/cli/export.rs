@@ -1,6 +1,6 @@
-//! `cambium export` and `cambium import`: tools as files, one module each, named
-//! after the tool, and for an agent its working set beside them. What is
-//! imported is published as a person's: checked anew, and asked about anew.
+//! `cambium export` and `cambium import DIRECTORY`: tools as files, one module
+//! each, named after the tool, and for an agent its working set beside them. What
+//! is imported is published as a person's: checked anew, and asked about anew.
 //! Either is done whole or not begun: what can be known beforehand is looked at
 //! before the first file or version is written.
 
@@ -31,11 +31,12 @@ pub(crate) struct Export {
     agent: Option<String>,
 }
 
-/// Arguments of `cambium import`.
+/// Arguments of `cambium import DIRECTORY`.
 #[derive(clap::Args)]
-pub(crate) struct Import {
+pub(crate) struct Folder {
     /// A directory that `cambium export` wrote, or of modules named VENDOR__NAME.ts
-    directory: PathBuf,
+    #[arg(required = true)]
+    directory: Option<PathBuf>,
     /// Promote the tools its working set names for this agent
     #[command(flatten)]
     actor: ActorArgs,
@@ -87,13 +88,14 @@ impl Export {
     }
 }
 
-impl Import {
+impl Folder {
     /// Publishes each module and promotes what the working set names.
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        let directory = self.directory.unwrap_or_default();
         let mut modules = Vec::new();
-        let entries = std::fs::read_dir(&self.directory);
-        for entry in entries.map_err(|error| unread(&self.directory, &error))? {
-            let path = entry.map_err(|error| unread(&self.directory, &error))?.path();
+        let entries = std::fs::read_dir(&directory);
+        for entry in entries.map_err(|error| unread(&directory, &error))? {
+            let path = entry.map_err(|error| unread(&directory, &error))?.path();
             if path.extension().is_some_and(|end| end == "ts") {
                 let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
                 let tool = ToolName::parse(stem)?;
@@ -104,7 +106,7 @@ impl Import {
         modules.sort_by_cached_key(|(tool, _)| tool.to_string());
         let promoted = match self.no_promote {
             true => Vec::new(),
-            false => working_set(&self.directory)?,
+            false => working_set(&directory)?,
         };
         let actor: Option<Actor> = match promoted.is_empty() {
             true => None,

@@ -14,6 +14,7 @@ mod credential;
 mod dev;
 mod doctor;
 mod export;
+mod import;
 mod init_tool;
 mod mcp;
 mod overrides;
@@ -117,8 +118,8 @@ enum Command {
     Sweep(sweep::Args),
     /// Write tools, or an agent's working set, as files
     Export(export::Export),
-    /// Publish tools from files
-    Import(export::Import),
+    /// Publish tools from files, or from a service's OpenAPI document
+    Import(import::Args),
     /// The keys that secrets are sealed under
     #[command(subcommand)]
     Vault(vault::Args),
@@ -170,6 +171,15 @@ impl Context {
     /// Asks the running server.
     async fn ask(&self, request: &crate::control::Request) -> Result<serde_json::Value, Failure> {
         crate::control::ask(&self.config()?.data_dir, request).await
+    }
+
+    /// The same with bytes behind the request.
+    async fn ask_with(
+        &self,
+        request: &crate::control::Request,
+        bytes: &[u8],
+    ) -> Result<serde_json::Value, Failure> {
+        crate::control::ask_with(&self.config()?.data_dir, request, bytes).await
     }
 }
 

@@ -7,9 +7,9 @@ use crate::failure::Failure;
 use crate::outside::Outside;
 use cambium_engine::port::RunRow;
 use cambium_engine::{
-    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, InBand, Live,
-    NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof, PublishRequest, Publisher,
-    Replay, ToolName, Version,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, ImportRequest,
+    InBand, Live, LowLevel, NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof,
+    PublishRequest, Publisher, Replay, ToolName, Version,
 };
 use cambium_proxy::{
     AskId, AuditEvent, Connection, ConnectionStatus, Overrides, Proxy, Secret, Vault,
@@ -53,8 +53,14 @@ const REPLAY_PAGE: u32 = 500;
 pub(super) type Answered = Result<Value, Failure>;
 
 impl Front {
-    /// Carries one request out. `gone` fires when the asker hangs up.
-    pub(crate) async fn answer(&self, request: Request, gone: CancellationToken) -> Answered {
+    /// Carries one request out, given what followed its line. `gone` fires when
+    /// the asker hangs up.
+    pub(crate) async fn answer(
+        &self,
+        request: Request,
+        bytes: &[u8],
+        gone: CancellationToken,
+    ) -> Answered {
         let engine = &self.engine;
         match request {
             Request::Status {} => self.status().await,
@@ -118,6 +124,18 @@ impl Front {
                 let caller = self.caller(actor).await?;
                 let request = PublishRequest { tool, connection, source };
                 value(engine.try_module(&caller, request, input, Live::new(gone)).await?)
+            }
+            Request::ImportOpenapi {
+                who, connection, base_path, operations, agent, large, ..
+            } => {
+                let proof = self.proof(who).await?;
+                let promote_for = match agent {
+                    Some(agent) => Some(engine.agent(&agent).await?.id),
+                    None => None,
+                };
+                let request =
+                    ImportRequest { connection, base_path, operations, promote_for, large };
+                value(engine.import_openapi(&proof, request, bytes).await?)
             }
             Request::Call { actor, tool, input, dry_run, timeout_seconds } => {
                 let caller = self.caller(actor).await?;
@@ -266,6 +284,7 @@ impl Front {
                 Ok(json!({
                     "agent": agent,
                     "inBand": in_band.as_str(),
+                    "lowLevel": engine.low_level(&agent.id).await?.as_str(),
                     "workingSet": working_set,
                     "history": history,
                 }))
@@ -282,12 +301,16 @@ impl Front {
                 let token = engine.rotate_token(&proof, &agent.id).await?;
                 Ok(json!({ "agent": agent, "token": token }))
             }
-            Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band } => {
+            Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band, low_level } => {
+                let low_level = low_level.as_deref().map(low_level_setting).transpose()?;
                 let setting = in_band.as_deref().map(in_band_setting).transpose()?;
                 let proof = self.proof(who).await?;
                 let agent = engine.agent(&agent).await?;
                 if let Some(setting) = setting {
                     engine.set_in_band(&proof, &agent.id, setting).await?;
+                }
+                if let Some(setting) = low_level {
+                    engine.set_low_level(&proof, &agent.id, setting).await?;
                 }
                 value(engine.set_agent(&proof, &agent.id, name, cap, idle_days, paused).await?)
             }
@@ -459,6 +482,17 @@ impl Front {
             }
         }
     }
+}
+
+fn low_level_setting(text: &str) -> Result<LowLevel, Failure> {
+    LowLevel::parse(text).ok_or_else(|| {
+        let known = LowLevel::ALL.map(LowLevel::as_str).join(", ");
+        Failure::new(
+            "out_of_range",
+            format!("--low-level must be one of {known}, not {text}"),
+            "none takes write_file out of its list",
+        )
+    })
 }
 
 fn in_band_setting(text: &str) -> Result<InBand, Failure> {

@@ -21,6 +21,15 @@ pub(crate) async fn ask(data_dir: &Path, request: &Request) -> Result<Value, Fai
     Client::connect(data_dir).await?.ask(request).await
 }
 
+/// The same with bytes behind the line.
+pub(crate) async fn ask_with(
+    data_dir: &Path,
+    request: &Request,
+    bytes: &[u8],
+) -> Result<Value, Failure> {
+    Client::connect(data_dir).await?.send(request, bytes).await
+}
+
 impl Client {
     /// Connects to the server of a data directory; never starts one.
     pub(crate) async fn connect(data_dir: &Path) -> Result<Self, Failure> {
@@ -43,11 +52,18 @@ impl Client {
 
     /// Sends one request and waits for its answer.
     pub(crate) async fn ask(&mut self, request: &Request) -> Result<Value, Failure> {
+        self.send(request, b"").await
+    }
+
+    async fn send(&mut self, request: &Request, bytes: &[u8]) -> Result<Value, Failure> {
         let mut text = serde_json::to_string(request).map_err(|error| {
             Failure::new("request_invalid", format!("the request has no JSON form: {error}"), "")
         })?;
         text.push('\n');
-        let sent = self.writer.write_all(text.as_bytes()).await;
+        let mut sent = self.writer.write_all(text.as_bytes()).await;
+        if sent.is_ok() && !bytes.is_empty() {
+            sent = self.writer.write_all(bytes).await;
+        }
         let answer = line(&mut self.reader, ANSWER_BYTES).await?;
         let Some(answer) = answer.filter(|_| sent.is_ok()) else {
             return Err(Failure::new(

@@ -13,7 +13,7 @@ mod watch;
 
 pub(crate) use answer::Front;
 pub(crate) use audit::{Audit, AuditAsk};
-pub(crate) use client::{Client, ask};
+pub(crate) use client::{Client, ask, ask_with};
 pub(crate) use server::ControlSocket;
 
 use crate::failure::Failure;
@@ -53,6 +53,16 @@ pub(crate) enum Request {
     Publish { tool: ToolName, connection: Option<String>, source: String, agent: Option<String> },
     /// A dry run of a module that is not published, as an agent.
     Try { actor: Actor, tool: ToolName, connection: Option<String>, source: String, input: Value },
+    /// Publishes what an OpenAPI document describes; `bytes` of it follow the line.
+    ImportOpenapi {
+        who: Person,
+        connection: String,
+        base_path: String,
+        operations: Vec<String>,
+        agent: Option<String>,
+        large: bool,
+        bytes: usize,
+    },
     /// One call.
     Call { actor: Actor, tool: ToolName, input: Value, dry_run: bool, timeout_seconds: Option<u64> },
     /// Makes another version the current one.
@@ -80,6 +90,7 @@ pub(crate) enum Request {
         idle_days: Option<u32>,
         paused: Option<bool>,
         in_band: Option<String>,
+        low_level: Option<String>,
     },
     /// All connections.
     ConnectionList {},
@@ -158,6 +169,16 @@ pub(crate) enum Request {
     Backup { passphrase: String, file: PathBuf },
     /// What follows on this stream is MCP, for the agent of this token.
     Bridge { token: String },
+}
+
+impl Request {
+    /// Bytes that follow the line.
+    fn follows(&self) -> usize {
+        match self {
+            Self::ImportOpenapi { bytes, .. } => *bytes,
+            _ => 0,
+        }
+    }
 }
 
 /// A person's credential, as it crosses the socket.

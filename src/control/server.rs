@@ -4,12 +4,13 @@
 
 use super::{Front, REQUEST_BYTES, Reply, Request, line};
 use crate::failure::Failure;
+use cambium_engine::DOCUMENT_BYTES_MAX;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -20,6 +21,8 @@ use tokio_util::task::TaskTracker;
 const CONNECTIONS: usize = 256;
 /// A new connection must say something within this.
 const FIRST_LINE: Duration = Duration::from_secs(10);
+/// What follows a line must have come within this.
+const BEHIND: Duration = Duration::from_secs(30);
 
 /// The bound socket. Dropping it removes the file.
 pub(crate) struct ControlSocket {
@@ -118,7 +121,13 @@ async fn converse(stream: UnixStream, front: Arc<Front>, stop: CancellationToken
                 Ok(Request::Bridge { token }) => {
                     return bridge(front, token, reader, writer, stop).await;
                 }
-                Ok(request) => answered(&front, request, &mut reader).await,
+                Ok(request) => match behind(&mut reader, request.follows()).await {
+                    Ok(bytes) => answered(&front, request, &bytes, &mut reader).await,
+                    Err(failure) => {
+                        let _ = write(&mut writer, &Reply::Error(failure)).await;
+                        return;
+                    }
+                },
                 Err(error) => Reply::Error(Failure::new(
                     "request_invalid",
                     format!("the request is not understood: {error}"),
@@ -132,10 +141,37 @@ async fn converse(stream: UnixStream, front: Arc<Front>, stop: CancellationToken
     }
 }
 
+/// The bytes behind a line.
+async fn behind(reader: &mut BufReader<OwnedReadHalf>, length: usize) -> Result<Vec<u8>, Failure> {
+    if length > DOCUMENT_BYTES_MAX {
+        return Err(Failure::new(
+            "document_refused",
+            format!("the document has {length} bytes, more than {DOCUMENT_BYTES_MAX}"),
+            "choose some of its operations in a smaller document",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let wanted = length as u64;
+    let read = tokio::time::timeout(BEHIND, reader.take(wanted).read_to_end(&mut bytes)).await;
+    match read {
+        Ok(Ok(read)) if read == length => Ok(bytes),
+        _ => Err(Failure::new(
+            "request_invalid",
+            format!("{length} bytes were announced and did not come"),
+            "try again",
+        )),
+    }
+}
+
 /// Answers one request, and cancels it when the asker hangs up meanwhile.
-async fn answered(front: &Front, request: Request, reader: &mut BufReader<OwnedReadHalf>) -> Reply {
+async fn answered(
+    front: &Front,
+    request: Request,
+    bytes: &[u8],
+    reader: &mut BufReader<OwnedReadHalf>,
+) -> Reply {
     let gone = CancellationToken::new();
-    let answer = front.answer(request, gone.clone());
+    let answer = front.answer(request, bytes, gone.clone());
     tokio::pin!(answer);
     let answer = tokio::select! {
         answer = &mut answer => answer,

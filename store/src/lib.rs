@@ -18,8 +18,11 @@
 //! | `decisions.rs` | decisions, permit_uses | `ApprovalSource`, part of `AskStore` |
 //! | `proposals.rs` | proposals | `ProposalStore` |
 //! | `switches.rs` | switches | `SwitchStore` |
+//! | `authoring.rs` | author_jobs, author_lines | `AuthorStore` |
+//! | `documents.rs` | documents | `DocumentStore` |
 //! | `runs.rs` | runs, results | `RunStore` |
 //! | `audit.rs` | audit, audit_segments | `AuditSink` |
+//! | `workspace.rs` | workspace_files | `WorkspaceStore` |
 //! | `ledger.rs` | ledger | none: it seals rows of the others |
 //!
 //! Transactions that span owners, each through the owner's own function:
@@ -34,9 +37,11 @@
 mod agents;
 mod asks;
 mod audit;
+mod authoring;
 mod connections;
 mod database;
 mod decisions;
+mod documents;
 mod error;
 mod head;
 mod ledger;
@@ -53,6 +58,7 @@ mod secrets;
 mod sets;
 mod switches;
 mod tools;
+mod workspace;
 
 pub use database::Store;
 pub use error::StoreError;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::{
-    Store, agents, asks, audit, connections, decisions, people, proposals, runs, secrets, sets,
-    tools,
+    Store, agents, asks, audit, authoring, connections, decisions, documents, people, proposals,
+    runs, secrets, sets, tools, workspace,
 };
 use sqlx::{AssertSqlSafe, Row};
 
@@ -20,12 +20,17 @@ async fn no_hot_read_scans_a_table() {
         connections::FIND,
         connections::SCOPE,
         connections::LEAVING,
+        authoring::JOB,
+        authoring::LINES,
+        documents::DOCUMENT,
         secrets::SECRET,
         tools::POINTER,
         tools::POINTERS,
         tools::VERSION,
         tools::NEWEST,
         tools::HOLDERS,
+        workspace::CONTENT,
+        workspace::PATHS,
         tools::FILE,
         sets::SET,
         sets::SIZE,

@@ -12,6 +12,9 @@ const STEPS: &[(i64, &str)] = &[
     (1, include_str!("schema/0001_first.sql")),
     (2, include_str!("schema/0002_files.sql")),
     (3, include_str!("schema/0003_proposals.sql")),
+    (4, include_str!("schema/0004_documents.sql")),
+    (5, include_str!("schema/0005_authoring.sql")),
+    (6, include_str!("schema/0006_workspace.sql")),
 ];
 
 /// The newest step this release knows.

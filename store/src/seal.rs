@@ -50,6 +50,13 @@ macro_rules! seal {
     (switches) => {
         "json_array(agent_id, name, sequence, person_id, value, at_ms, hex(mac))"
     };
+    (author_jobs) => {
+        "json_array(job_id, person_id, agent_id, connection_id, goal, hints, status, attempts,
+            tokens, result, created_ms)"
+    };
+    (documents) => {
+        "json_array(connection_id, sequence, person_id, digest, base_path, at_ms)"
+    };
     (audit_segments) => {
         "json_array(node, first, last, hex(previous), hex(hash), from_ms, until_ms, at_ms, hex(mac))"
     };
@@ -76,10 +83,12 @@ pub(crate) enum Table {
     Switches,
     Pointers,
     AuditSegments,
+    Documents,
+    AuthorJobs,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Persons,
         Self::Codes,
         Self::Sessions,
@@ -94,6 +103,8 @@ impl Table {
         Self::Switches,
         Self::Pointers,
         Self::AuditSegments,
+        Self::Documents,
+        Self::AuthorJobs,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -112,6 +123,8 @@ impl Table {
             Self::Switches => "switches",
             Self::Pointers => "pointers",
             Self::AuditSegments => "audit_segments",
+            Self::Documents => "documents",
+            Self::AuthorJobs => "author_jobs",
         }
     }
 
@@ -123,8 +136,8 @@ impl Table {
     /// rows of a set is known, so that one taken away is missed.
     pub(crate) fn set_parts(self) -> usize {
         match self {
-            // Of a connection; of a node.
-            Self::ConnectionScopes | Self::AuditSegments => 1,
+            // Of a connection; of a node; of a connection.
+            Self::ConnectionScopes | Self::AuditSegments | Self::Documents => 1,
             // Of an agent's switch, of a person's tool.
             Self::Switches | Self::Pointers => 2,
             Self::Persons
@@ -136,7 +149,8 @@ impl Table {
             | Self::Asks
             | Self::Decisions
             | Self::PermitUses
-            | Self::Proposals => 0,
+            | Self::Proposals
+            | Self::AuthorJobs => 0,
         }
     }
 
@@ -174,6 +188,8 @@ impl Table {
             Self::Switches => every!(switches, "agent_id || '/' || name || '/' || sequence"),
             Self::Pointers => every!(pointers, "person_id || '/' || tool || '/' || sequence"),
             Self::AuditSegments => every!(audit_segments, "node || '/' || first"),
+            Self::AuthorJobs => every!(author_jobs, "job_id"),
+            Self::Documents => every!(documents, "connection_id || '/' || sequence"),
         }
     }
 
@@ -208,6 +224,8 @@ impl Table {
             Self::Switches => one!(switches, "agent_id = $1 AND name = $2 AND sequence = $3"),
             Self::Pointers => one!(pointers, "person_id = $1 AND tool = $2 AND sequence = $3"),
             Self::AuditSegments => one!(audit_segments, "node = $1 AND first = $2"),
+            Self::AuthorJobs => one!(author_jobs, "job_id = $1"),
+            Self::Documents => one!(documents, "connection_id = $1 AND sequence = $2"),
         }
     }
 }
@@ -300,6 +318,15 @@ impl RowName {
         Self { table: Table::AuditSegments, parts, more: None }
     }
 
+    pub(crate) fn author_job(id: &str) -> Self {
+        Self::text(Table::AuthorJobs, id)
+    }
+
+    pub(crate) fn document(connection: &ConnectionId, sequence: i64) -> Self {
+        let parts = vec![Part::Text(connection.as_str().to_owned()), Part::Number(sequence)];
+        Self { table: Table::Documents, parts, more: None }
+    }
+
     fn numbered(table: Table, first: &str, second: &str, number: i64) -> Self {
         let (first, second) = (first.to_owned(), second.to_owned());
         let parts = vec![Part::Text(first), Part::Text(second), Part::Number(number)];
@@ -345,6 +372,8 @@ mod tests {
         ("history", "shown, never relied upon"),
         ("runs", "a record; what was sent is in the audit"),
         ("results", "the agent's own text, kept for it"),
+        ("workspace_files", "the agent's own text; what it publishes is checked"),
+        ("author_lines", "shown, never relied upon"),
         ("audit", "chained and MACed by itself; its end is in the head"),
     ];
 

@@ -107,15 +107,18 @@ impl ToolStore for Store {
     fn publish<'a>(&'a self, publish: &'a PublishRow) -> Answering<'a, bool> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
-            if let Some(row) = &publish.version {
-                insert_version(writing.on(), row).await?;
-            }
-            insert_pointer(&mut writing, &publish.pointer).await?;
-            let mut promoted = false;
-            if let Some(agent) = &publish.promote_for {
-                let Pointer { tool, at_ms, .. } = &publish.pointer;
-                promoted =
-                    sets::move_in(writing.on(), agent, tool, MoveCause::Publish, *at_ms).await?;
+            let promoted = put(&mut writing, publish).await?;
+            writing.commit().await?;
+            Ok(promoted)
+        })
+    }
+
+    fn publish_all<'a>(&'a self, publishes: &'a [PublishRow]) -> Answering<'a, Vec<bool>> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            let mut promoted = Vec::with_capacity(publishes.len());
+            for publish in publishes {
+                promoted.push(put(&mut writing, publish).await?);
             }
             writing.commit().await?;
             Ok(promoted)
@@ -177,6 +180,17 @@ impl ToolStore for Store {
             rows.map_err(fault)?.iter().map(|row| row.id("agent_id", AgentId::new)).collect()
         })
     }
+}
+
+/// Appends version and pointer and promotes; whether the promotion was new.
+async fn put(writing: &mut Writing<'_>, publish: &PublishRow) -> Result<bool, StoreFault> {
+    if let Some(row) = &publish.version {
+        insert_version(writing.on(), row).await?;
+    }
+    insert_pointer(writing, &publish.pointer).await?;
+    let Some(agent) = &publish.promote_for else { return Ok(false) };
+    let Pointer { tool, at_ms, .. } = &publish.pointer;
+    sets::move_in(writing.on(), agent, tool, MoveCause::Publish, *at_ms).await
 }
 
 async fn insert_version(on: &mut SqliteConnection, row: &VersionRow) -> Result<(), StoreFault> {

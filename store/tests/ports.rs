@@ -6,12 +6,13 @@ mod common;
 
 use cambium_engine::MoveCause;
 use cambium_engine::port::{
-    AgentStore, AskState, AskStore, CodeRow, ConnectionStore, Moved, PersonRow, PersonStore,
-    PublishRow, Revoked, RunEnd, RunStore, SessionRow, SetStore, StoredResult, ToolStore,
+    AgentStore, AskState, AskStore, CodeRow, ConnectionStore, DocumentRow, DocumentStore, Moved,
+    PersonRow, PersonStore, PublishRow, Revoked, RunEnd, RunStore, SessionRow, SetStore,
+    StoredResult, ToolStore,
 };
 use cambium_proxy::{
-    Answer, ApprovalSource, AuditSink, ConnectionSource, ConnectionStatus, PermitKey, RunId,
-    SealedSecret, SecretStore, StoreFault,
+    Answer, ApprovalSource, AuditSink, ConnectionSource, ConnectionStatus, ContentHash, PermitKey,
+    RunId, SealedSecret, SecretStore, StoreFault,
 };
 use cambium_store::Store;
 use common::*;
@@ -162,6 +163,43 @@ async fn connections_and_secrets() {
     assert_eq!(store.connection(&connection_id(1)).await.unwrap(), Some(changed.clone()));
     assert_eq!(store.secret(&connection_id(1)).await.unwrap(), Some(sealed(7)));
     conflict(store.change_connection(&changed, None).await);
+}
+
+#[tokio::test]
+async fn documents() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let pin = |sequence, byte: u8| DocumentRow {
+        connection: connection_id(1),
+        sequence,
+        digest: ContentHash([byte; 32]),
+        base_path: "/v1".into(),
+        at_ms: 5,
+    };
+    assert_eq!(store.document(&connection_id(1)).await.unwrap(), None);
+    conflict(store.pin_document(&pin(1, 1)).await);
+    for byte in 1..4 {
+        store.put_file(&person(), &ContentHash([byte; 32]), &[byte], 4).await.unwrap();
+    }
+    store.pin_document(&pin(1, 1)).await.unwrap();
+    store.pin_document(&pin(2, 2)).await.unwrap();
+    conflict(store.pin_document(&pin(2, 3)).await);
+    conflict(store.pin_document(&DocumentRow { connection: connection_id(9), ..pin(1, 1) }).await);
+
+    let store = again(store, &directory).await;
+    assert_eq!(store.document(&connection_id(1)).await.unwrap(), Some(pin(2, 2)));
+    assert_eq!(store.document(&connection_id(2)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn many_publishes_are_stored_all_or_none() {
+    let directory = Directory::new();
+    let store = filled(&directory).await;
+    let both = [publish("a", 1, 1), publish("b", 1, 1)];
+    assert_eq!(store.publish_all(&both).await.unwrap(), [true, true]);
+    conflict(store.publish_all(&[publish("c", 1, 1), publish("b", 1, 1)]).await);
+    let store = again(store, &directory).await;
+    assert_eq!(store.pointers(&person()).await.unwrap().len(), 2);
 }
 
 #[tokio::test]

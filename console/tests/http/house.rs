@@ -4,9 +4,9 @@
 use cambium_console::{Audit, Settings, router};
 use cambium_engine::port::{AskReason, AskRow, AskState, AskStore, PersonStore};
 use cambium_engine::{
-    CheckReport, Checker, Engine, Job, NewAgent, NewConnection, Outcome, Parts, PersonCredential,
-    PublishRequest, Publisher, RunReport, Sandbox, StageTimes, ToolName, ToolResult,
-    check_importing,
+    Authors, CheckReport, Checker, DocumentFault, Drafts, Engine, Job, NewAgent, NewConnection,
+    Outcome, Parts, PersonCredential, PublishRequest, Publisher, RunReport, Sandbox, StageTimes,
+    ToolName, ToolResult, Wanted, check_importing, check_module, draft_document,
 };
 use cambium_proxy::{
     AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
@@ -45,6 +45,21 @@ impl Checker for Here {
         packages: &'a [String],
     ) -> BoxFuture<'a, Result<CheckReport, String>> {
         Box::pin(async move { Ok(check_importing(source, packages)) })
+    }
+
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>> {
+        Box::pin(async move { Ok(sources.iter().map(|source| check_module(source)).collect()) })
+    }
+
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
+        Box::pin(async move { Ok(draft_document(document, wanted)) })
     }
 }
 
@@ -100,6 +115,7 @@ impl House {
             vault,
             sandbox: Arc::new(Echo),
             checker: Arc::new(Here),
+            authors: Authors::default(),
             clock,
             settings: cambium_engine::Settings {
                 console_url: "http://127.0.0.1".into(),

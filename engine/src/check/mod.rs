@@ -14,13 +14,14 @@ mod schema;
 mod site;
 mod syntax;
 
+use crate::openapi::{DocumentFault, Drafts, Wanted};
 use cambium_proxy::{BoxFuture, CallSite, Hints, MethodPattern};
 use findings::Findings;
 use oxc_allocator::Allocator;
 use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
-pub(crate) use schema::{normalise_schema, schema_validator};
+pub(crate) use schema::{decoded_pointer, normalise_schema, schema_validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -97,6 +98,19 @@ pub trait Checker: Send + Sync {
         source: &'a str,
         packages: &'a [String],
     ) -> BoxFuture<'a, Result<CheckReport, String>>;
+
+    /// Checks modules of one author, in their order; types are left out.
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>>;
+
+    /// Reads an OpenAPI document.
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>>;
 }
 
 /// Checks one module that may import nothing, in this process. Never panics on
@@ -163,6 +177,18 @@ pub fn check_bytes(input: &[u8]) -> Vec<u8> {
         }
     };
     serde_json::to_vec(&report).unwrap_or_default()
+}
+
+/// [`check_bytes`] for many modules: a JSON list of texts in, a JSON list of
+/// reports out.
+pub fn check_all_bytes(input: &[u8]) -> Vec<u8> {
+    let sources: Vec<String> = serde_json::from_slice(input).unwrap_or_default();
+    let report = |source: &String| match bounds::stack(source) {
+        Ok(_) => analyse(source, &[]),
+        Err(refused) => CheckReport::refused(source, refused),
+    };
+    let reports: Vec<CheckReport> = sources.iter().map(report).collect();
+    serde_json::to_vec(&reports).unwrap_or_default()
 }
 
 impl CheckReport {

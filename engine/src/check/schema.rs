@@ -193,7 +193,7 @@ impl Inline<'_> {
                 format!("`$ref: \"{reference}\"` refers to itself; write the levels out"),
             ));
         }
-        let target = self.root.pointer(&decoded(pointer)).ok_or_else(|| {
+        let target = self.root.pointer(&decoded_pointer(pointer)).ok_or_else(|| {
             fault("schema_ref_unknown", format!("`$ref: \"{reference}\"` refers to nothing"))
         })?;
         self.open.push(reference.to_owned());
@@ -221,7 +221,7 @@ impl Inline<'_> {
 }
 
 /// A pointer inside a fragment may be percent-encoded.
-fn decoded(pointer: &str) -> String {
+pub(crate) fn decoded_pointer(pointer: &str) -> String {
     let mut bytes = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();
     while let Some((first, after)) = rest.split_first() {

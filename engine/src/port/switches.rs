@@ -9,7 +9,7 @@ use cambium_proxy::AgentId;
 pub struct SwitchRow {
     /// For which agent.
     pub agent: AgentId,
-    /// Which switch: `in_band`, or `every_time:` and a tool's wire name.
+    /// Which switch: `in_band`, `low_level`, or `every_time:` and a tool's wire name.
     pub name: String,
     /// Rises per agent and switch, starts at 1; the newest stands.
     pub sequence: u64,

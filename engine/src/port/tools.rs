@@ -83,6 +83,8 @@ pub trait ToolStore: Send + Sync {
         person: &'a PersonId,
         digest: &'a ContentHash,
     ) -> Answering<'a, Option<Vec<u8>>>;
+    /// [`Self::publish`] for many, in one transaction: all of them or none.
+    fn publish_all<'a>(&'a self, publishes: &'a [PublishRow]) -> Answering<'a, Vec<bool>>;
     /// The agents whose working set holds the tool, by id.
     fn holders<'a>(
         &'a self,

@@ -4,10 +4,11 @@
 //! port is closed; what the proxy let go is counted in its audit.
 
 use cambium_engine::{
-    Agent, AskView, CallRequest, Caller, CheckReport, Checker, DecideRequest, Engine, EngineError,
-    Envelope, Event, Job, Live, NewAgent, NewConnection, Outcome, Parts, PersonCredential,
-    PersonProof, PublishRequest, Published, Publisher, RunReport, Sandbox, Settings, StageTimes,
-    ToolName, ToolResult, check_importing,
+    Agent, AskView, Authors, CallRequest, Caller, CheckReport, Checker, DecideRequest,
+    DocumentFault, Drafts, Engine, EngineError, Envelope, Event, Job, Live, NewAgent,
+    NewConnection, Outcome, Parts, PersonCredential, PersonProof, PublishRequest, Published,
+    Publisher, RunReport, Sandbox, Settings, StageTimes, ToolName, ToolResult, Wanted,
+    check_importing, check_module, draft_document,
 };
 use cambium_proxy::{
     Answer, AuditEvent, AuditKind, AuditSink, BoxFuture, Clock, Connection, Exception, Host,
@@ -68,6 +69,21 @@ impl Checker for InProcess {
         packages: &'a [String],
     ) -> BoxFuture<'a, Result<CheckReport, String>> {
         Box::pin(async move { Ok(check_importing(source, packages)) })
+    }
+
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>> {
+        Box::pin(async move { Ok(sources.iter().map(|source| check_module(source)).collect()) })
+    }
+
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
+        Box::pin(async move { Ok(draft_document(document, wanted)) })
     }
 }
 
@@ -244,6 +260,7 @@ impl House {
             vault,
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
+            authors: Authors::default(),
             clock: clock.clone(),
             settings: Settings { console_url: "http://127.0.0.1:7171".into(), wait_budget },
         })

@@ -13,3 +13,4 @@ mod lasting;
 mod notices;
 mod proposing;
 mod stream;
+mod workspace;

@@ -14,8 +14,9 @@ pub(crate) use sandbox::Puppet;
 
 use axum::Router;
 use cambium_engine::{
-    CheckReport, Checker, Engine, NewAgent, NewConnection, Parts, PersonCredential, PersonProof,
-    PublishRequest, Publisher, Settings, ToolName, check_importing,
+    Authors, CheckReport, Checker, DocumentFault, Drafts, Engine, NewAgent, NewConnection, Parts,
+    PersonCredential, PersonProof, PublishRequest, Publisher, Settings, ToolName, Wanted,
+    check_importing, check_module, draft_document,
 };
 use cambium_mcp::HttpConfig;
 use cambium_proxy::{
@@ -106,6 +107,21 @@ impl Checker for InProcess {
     ) -> BoxFuture<'a, Result<CheckReport, String>> {
         Box::pin(std::future::ready(Ok(check_importing(source, packages))))
     }
+
+    fn check_all<'a>(
+        &'a self,
+        sources: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<CheckReport>, String>> {
+        Box::pin(async move { Ok(sources.iter().map(|source| check_module(source)).collect()) })
+    }
+
+    fn draft<'a>(
+        &'a self,
+        document: &'a [u8],
+        wanted: &'a Wanted,
+    ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
+        Box::pin(async move { Ok(draft_document(document, wanted)) })
+    }
 }
 
 impl World {
@@ -143,6 +159,7 @@ impl World {
             vault,
             sandbox: puppet.clone(),
             checker: Arc::new(InProcess),
+            authors: Authors::default(),
             clock: clock.clone(),
             settings: Settings { console_url: "http://127.0.0.1:7171".into(), wait_budget },
         })
