@@ -49,7 +49,7 @@ pub(crate) struct Memory {
 
 #[derive(Default)]
 struct Secrets {
-    /// Writes so far: what was read before the last one is not kept.
+    /// Begins and ends of commits so far: what was read across one is not kept.
     written: u64,
     /// Writes that are being committed: what is read meanwhile is not kept.
     committing: u32,
@@ -76,6 +76,8 @@ impl Drop for SecretsCommit<'_> {
     fn drop(&mut self) {
         let mut secrets = self.memory.secrets();
         secrets.committing = secrets.committing.saturating_sub(1);
+        // What was read while it committed may be of before.
+        secrets.written += 1;
         secrets.unsure |= !self.done;
     }
 }
