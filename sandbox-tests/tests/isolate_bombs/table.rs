@@ -106,7 +106,7 @@ table! {
         sort_hostile "T" "const a = Array.from({ length: 3e5 }, (_, i) => i); for (;;) a.sort(() => Math.random() - 0.5);"
     }
     Numbers {
-        power_tower "EMT" "return 2n ** (2n ** 29n);"
+        power_tower "EM" "return 2n ** (2n ** 29n);"
         squares "TE" "let x = 3n; for (;;) x *= x;"
         squares_caught "T" "for (;;) { try { let x = 3n; for (;;) x *= x; } catch {} }"
         to_text "T" "for (;;) (10n ** 400000n).toString();"
@@ -184,8 +184,8 @@ table! {
     Buffers {
         array_buffer_huge "E" "return new ArrayBuffer(2 ** 33).byteLength;"
         typed_huge "E" "return new Uint8Array(1e9).length;"
-        typed_filled "METo" "return new Uint8Array(230e6).fill(1).length;"
-        typed_kept "MET" "const all = []; for (;;) all.push(new Uint8Array(16e6).fill(1));"
+        typed_filled "MEo" "return new Uint8Array(230e6).fill(1).length;"
+        typed_kept "ME" "const all = []; for (;;) all.push(new Uint8Array(16e6).fill(1));"
         typed_kept_small "TME" "const all = []; for (;;) all.push(new Uint8Array(1000).fill(1));"
         typed_sorted "T" "const a = new Float64Array(8e6); for (;;) { crypto.getRandomValues(new Uint8Array(a.buffer, 0, 65536)); a.sort(); }"
         typed_sorted_by "T" "const a = new Uint32Array(1e6).map((_, i) => i * 2654435761); a.sort((x, y) => x - y);"
