@@ -26,6 +26,9 @@ async fn d13_a_locked_vault_lends_no_credential() {
     bench.send(&run, request("GET", "/x")).await.unwrap();
     bench.proxy.lock_vault();
     bench.refused(&run, request("GET", "/x"), "vault_locked").await;
+    // Nobody is asked about a write that could not be sent.
+    bench.refused(&bench.writer(), order(), "vault_locked").await;
+    assert!(bench.desk.shown().is_empty());
     // What needs no credential is as before: a stopped request is shown.
     bench.send(&bench.dry(), order()).await.unwrap();
     assert_eq!(bench.vendor.heard().len(), 1);

@@ -1,16 +1,17 @@
 //! Hides the values of JSON keys that hand out tokens. A vendor may answer a
 //! tool with a token nobody has seen yet, which `redact` cannot know. It looks
 //! for the keys and not for JSON, so it works in the middle of other text and
-//! in JSON inside a JSON string.
+//! in JSON inside a JSON string, however the key's characters are escaped.
 
+use super::spelling::{leads, readings};
 use bytes::Bytes;
 
 /// Keys whose string values are hidden.
 const KEYS: &[&[u8]] =
     &[b"access_token", b"refresh_token", b"id_token", b"accessToken", b"refreshToken", b"idToken"];
 
-/// Longer than any key.
-const WORD: usize = 16;
+/// Longer than any key with each of its characters escaped three times over.
+const WORD: usize = 160;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -110,7 +111,7 @@ impl Mask {
                 let word = word.strip_suffix(b"\\").unwrap_or(&word);
                 if opens {
                     State::Hidden { inner: slash, escaped: false }
-                } else if KEYS.contains(&word) {
+                } else if is_key(word) {
                     State::Key
                 } else {
                     State::Word
@@ -128,6 +129,20 @@ impl Mask {
             },
         }
     }
+}
+
+/// Whether a word is a key, or a spelling of one.
+fn is_key(word: &[u8]) -> bool {
+    if !word.iter().any(|byte| leads(*byte)) {
+        return KEYS.contains(&word);
+    }
+    KEYS.iter().any(|key| spells(word, 0, key))
+}
+
+/// Whether what stands from `at` on can be read as the key and nothing else.
+fn spells(word: &[u8], at: usize, key: &[u8]) -> bool {
+    let Some((first, rest)) = key.split_first() else { return at == word.len() };
+    readings(word, at).iter().any(|read| read.byte == *first && spells(word, read.end, rest))
 }
 
 #[cfg(test)]
@@ -160,6 +175,15 @@ mod tests {
                 "{\"s\":\"{\\\"access_token\\\":\\\"abc\\\",\\\"c\\\":1}\"}",
                 "{\"s\":\"{\\\"access_token\\\":\\\"[REDACTED:acme]\\\",\\\"c\\\":1}\"}",
             ),
+            (
+                "{\"\\u0061ccess\\u005Ftoken\":\"abc\"}",
+                "{\"\\u0061ccess\\u005Ftoken\":\"[REDACTED:acme]\"}",
+            ),
+            (
+                "{\"s\":\"{\\\"id\\\\u0054oken\\\":\\\"abc\\\"}\"}",
+                "{\"s\":\"{\\\"id\\\\u0054oken\\\":\\\"[REDACTED:acme]\\\"}\"}",
+            ),
+            ("{\"\\u0061n_access_token\":\"3\"}", "{\"\\u0061n_access_token\":\"3\"}"),
             ("{\"access_token\":null,\"x\":\"y\"}", "{\"access_token\":null,\"x\":\"y\"}"),
             ("{\"my_access_token_count\":\"3\"}", "{\"my_access_token_count\":\"3\"}"),
             ("{\"an_access_token\":\"3\"}", "{\"an_access_token\":\"3\"}"),

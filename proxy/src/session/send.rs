@@ -48,7 +48,9 @@ pub(super) async fn send(inner: &Arc<Inner>, request: OutboundRequest) -> Result
     inner.learns(&redactor);
     let mut trail = Trail::begin(inner, redactor, &request.method, &request.target);
     // A panic is this request's and nobody else's.
-    let prepared = AssertUnwindSafe(prepare(inner, &mut trail, request)).catch_unwind().await;
+    let unready = credential.as_ref().err();
+    let prepared = prepare(inner, &mut trail, request, unready);
+    let prepared = AssertUnwindSafe(prepared).catch_unwind().await;
     let prepared = prepared.unwrap_or_else(|_| {
         Err(Refusal::ProxyFailed("the proxy failed on this request; nothing was sent".into()))
     });
@@ -85,6 +87,7 @@ async fn prepare(
     inner: &Arc<Inner>,
     trail: &mut Trail,
     request: OutboundRequest,
+    unready: Option<&Refusal>,
 ) -> Result<(Draft, OwnedSemaphorePermit, Way), Refusal> {
     if inner.stop.is_cancelled() {
         return Err(closed());
@@ -107,6 +110,10 @@ async fn prepare(
         Decision::Forward => Way::Go(Clearance::Read),
         Decision::Preview => Way::Preview(Preview::of(&draft.held, &inner.spec.connection)),
         Decision::NeedsPermit { standing_counts } => {
+            // Nobody is asked about what could not be sent.
+            if let Some(refusal) = unready {
+                return Err(refusal.clone());
+            }
             let permit = hold::clear(inner, trail, &draft, standing_counts).await?;
             trail.approval = Some(permit.ask().clone());
             Way::Go(Clearance::Write(permit))
