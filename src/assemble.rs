@@ -12,8 +12,10 @@ use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::outside::{self, Outside};
 use crate::typescript::TypeScript;
+use crate::workbench::JailedWorkbench;
 use cambium_engine::{
-    AuthorBudget, Authors, Engine, EngineError, NewAgent, Parts, PersonCredential, Settings,
+    AuthorBudget, Authors, Engine, EngineError, LowLevelParts, NewAgent, Parts, PersonCredential,
+    Settings,
 };
 use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::{DevAgent, HttpConfig};
@@ -50,6 +52,7 @@ struct House {
     ground: Ground,
     checker: Arc<JailedChecker>,
     sandbox: Arc<IsolateSandbox>,
+    workbench: Arc<JailedWorkbench>,
     engine: Arc<Engine>,
 }
 
@@ -115,6 +118,8 @@ impl House {
         let checker = checker.await?;
         let checker = Arc::new(checker);
         let sandbox = sandbox(config).await?;
+        let workbench = Arc::new(JailedWorkbench::start()?);
+        let low_level = LowLevelParts { workbench: workbench.clone(), reach: config.pages.clone() };
         let engine = Engine::start(Parts {
             node: NODE.to_owned(),
             store: ground.store.clone(),
@@ -123,17 +128,19 @@ impl House {
             sandbox: sandbox.clone(),
             checker: checker.clone(),
             authors,
+            low_level: Some(low_level),
             clock: ground.clock.clone(),
             settings: Settings { console_url: url.to_owned(), wait_budget: config.wait_budget },
         })
         .await?;
-        Ok(Self { ground, checker, sandbox, engine })
+        Ok(Self { ground, checker, sandbox, workbench, engine })
     }
 
     /// Takes apart what [`Engine::drain`] has left idle.
     async fn close(self) {
         self.sandbox.shutdown().await;
         self.checker.shutdown().await;
+        self.workbench.shutdown().await;
         self.ground.close().await;
     }
 }

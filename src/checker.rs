@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::typescript::TypeScript;
 use cambium_engine::{
     CheckReport, Checker, DocumentFault, Drafts, Wanted, check_all_bytes, check_bytes, check_input,
-    draft_bytes, draft_input,
+    draft_bytes, draft_input, readable_bytes,
 };
 use cambium_jail::{
     Jail, JailConfig, JailError, LayerReport, OneshotError, OneshotFn, OneshotLimits, WorkerLimits,
@@ -17,14 +17,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The functions jailed processes of this binary can be asked for.
-pub(crate) const ONESHOTS: &[(&str, OneshotFn)] =
-    &[(CHECK, check_bytes), (CHECK_ALL, check_all_bytes), (DRAFT, draft_bytes)];
+pub(crate) const ONESHOTS: &[(&str, OneshotFn)] = &[
+    (CHECK, check_bytes),
+    (CHECK_ALL, check_all_bytes),
+    (DRAFT, draft_bytes),
+    (READABLE, readable_bytes),
+];
 
 /// Names of the check among them, of one module and of many, and of the reader
 /// of OpenAPI documents.
 const CHECK: &str = "check";
 const CHECK_ALL: &str = "check-all";
 const DRAFT: &str = "draft";
+/// The name of what draws the text out of a page.
+pub(crate) const READABLE: &str = "readable";
 /// The smallest module that is read to its end.
 const PROBE: &str = "export const description = \"\";";
 /// A module of 256 KiB is checked in well under a second.

@@ -2,7 +2,9 @@
 //! line, parsed once into values that are valid. A key nobody knows is refused
 //! by name, so a misspelt switch never silently leaves a default in place.
 
+use crate::cli::range;
 use crate::failure::Failure;
+use cambium_proxy::{PageReach, Proxy};
 use figment::Figment;
 use figment::error::{Actual, Kind};
 use figment::providers::{Env, Format, Toml};
@@ -59,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) audit: Audit,
     /// The model that writes tools for acquire.
     pub(crate) author: Option<AuthorConfig>,
+    /// Where `read_web_page` may read from beside public hosts.
+    pub(crate) pages: PageReach,
 }
 
 /// What an endpoint speaks.
@@ -160,6 +164,37 @@ struct Raw {
     log: RawLog,
     audit: RawAudit,
     author: Option<RawAuthor>,
+    pages: RawPages,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawPages {
+    allow_private: Vec<String>,
+    ca_file: Option<PathBuf>,
+}
+
+impl RawPages {
+    fn valid(self) -> Result<PageReach, Failure> {
+        let exceptions = self.allow_private.iter().map(|text| range(text));
+        let ca_pem = self.ca_file.map(|path| {
+            std::fs::read_to_string(&path).map_err(|error| {
+                Failure::new(
+                    "config_invalid",
+                    format!("`pages.ca_file` {} cannot be read: {error}", path.display()),
+                    "name a file of PEM certificates",
+                )
+            })
+        });
+        let reach = PageReach {
+            exceptions: exceptions.collect::<Result<_, _>>()?,
+            ca_pem: ca_pem.transpose()?,
+        };
+        Proxy::check_reach(&reach).map_err(|refusal| {
+            Failure::new("config_invalid", format!("`pages`: {refusal}"), "correct it")
+        })?;
+        Ok(reach)
+    }
 }
 
 #[derive(Deserialize)]
@@ -271,6 +306,7 @@ impl Config {
                 anchor_every: Duration::from_secs(60 * minutes),
             },
             author: raw.author.map(RawAuthor::valid).transpose()?,
+            pages: raw.pages.valid()?,
         })
     }
 

@@ -20,6 +20,7 @@ mod outside;
 mod paste;
 mod sdk;
 mod typescript;
+mod workbench;
 
 use std::process::ExitCode;
 

@@ -89,6 +89,7 @@ impl TypeScript {
                 file("input.d.ts", input),
             ],
             scratch: "/work".into(),
+            seeds: Vec::new(),
             limits: ProgramLimits { wall: WALL, ..ProgramLimits::default() },
             exe,
         }

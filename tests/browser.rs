@@ -67,6 +67,11 @@ fn b088_b089_b090_b091_the_pages_hold_in_a_real_browser_with_and_without_scripts
     let asked = call_tool(&home, &token, "request_connection", &wanted);
     let link = asked["ask"]["link"].as_str().unwrap_or_else(|| panic!("{asked}"));
 
+    home.run(&["agents", "set", "laptop", "--low-level", "all"]).ok();
+    let page = json!({ "url": "https://docs.bank.example/api" });
+    let asked = call_tool(&home, &token, "read_web_page", &page);
+    let permission = asked["ask"]["link"].as_str().unwrap_or_else(|| panic!("{asked}"));
+
     let shots = std::env::var_os("CAMBIUM_ARTEFACTS").filter(|name| !name.is_empty());
     let shots = shots
         .map_or_else(|| home.path().join("screenshots"), |to| PathBuf::from(to).join("console"));
@@ -79,6 +84,7 @@ fn b088_b089_b090_b091_the_pages_hold_in_a_real_browser_with_and_without_scripts
         .env("SHOTS", &shots)
         .env("HOME_OF_PACKAGES", packages)
         .env("HANDOFF", link.strip_prefix(&server.url).unwrap())
+        .env("PERMISSION", permission.strip_prefix(&server.url).unwrap())
         .env("AGENT", made["agent"]["id"].as_str().unwrap())
         .output()
         .unwrap();

@@ -143,6 +143,7 @@ impl House {
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
             authors: Authors::default(),
+            low_level: None,
             clock,
             settings: Settings {
                 console_url: "http://127.0.0.1:1".into(),

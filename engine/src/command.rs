@@ -360,6 +360,13 @@ pub enum Wants {
         /// The agent's words.
         reason: String,
     },
+    /// To be allowed something.
+    Permission {
+        /// What.
+        permission: crate::port::Permission,
+        /// The connection it is about, if it is about one.
+        connection: Option<Box<cambium_proxy::Connection>>,
+    },
 }
 
 /// An answer of a person that stands until they change it.

@@ -1,16 +1,20 @@
 //! The engine's front door: what it is built from, how it starts, ticks and
 //! drains. The commands it can be given stand in the files that carry them out:
 //! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
-//! `connections`, `proposals`, `acquire`, `sign_in` and `person`.
+//! `connections`, `proposals`, `permissions`, `acquire`, `commands`, `pages`,
+//! `sign_in` and `person`.
 
 use crate::acquire::{Authoring, Authors};
 use crate::approvals::Approvals;
+use crate::commands::Commands;
 use crate::flight::Flights;
 use crate::id::new_id;
 use crate::in_band::Offers;
 use crate::input::Validators;
 use crate::jobs::{Jobs, Replays};
+use crate::low_level::LowLevelParts;
 use crate::owed::Owed;
+use crate::pages::Reads;
 use crate::person::Attempts;
 use crate::port::{PersonRow, Store};
 use crate::rule::SWEEP_EVERY;
@@ -48,6 +52,8 @@ pub struct Parts {
     pub checker: Arc<dyn Checker>,
     /// Who writes tools for acquire, besides documents.
     pub authors: Authors,
+    /// Who carries the low-level set out; without, agents have none of it.
+    pub low_level: Option<LowLevelParts>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What a person set.
@@ -75,6 +81,8 @@ pub struct Engine {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) jobs: Jobs,
+    pub(crate) commands: Arc<Commands>,
+    pub(crate) reads: Reads,
     pub(crate) owed: Arc<Owed>,
     pub(crate) offers: Offers,
     pub(crate) replays: Replays,
@@ -124,6 +132,8 @@ impl Engine {
             approvals,
             flights: Arc::default(),
             jobs: Jobs::default(),
+            commands: Arc::default(),
+            reads: Reads::default(),
             owed: Arc::default(),
             offers: Offers::default(),
             replays: Replays::default(),

@@ -227,6 +227,9 @@ impl EngineError {
             Self::Refused(refusal) => refusal.next().into(),
             Self::RunFailed { code, .. } => match *code {
                 "timeout" => "raise timeoutSeconds, or ask the vendor for less".into(),
+                "output_limit" => "return or print less, or write it to a file".into(),
+                "page_unreadable" => "look for the same as a page of text".into(),
+                "cancelled" => "call again if it is still wanted".into(),
                 "tool_error" => "read the message; read_tool_source shows the code".into(),
                 _ => "read the tool's source and publish a corrected version".into(),
             },

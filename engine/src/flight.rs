@@ -54,6 +54,11 @@ pub(crate) struct RunGuard {
 }
 
 impl RunGuard {
+    /// Whose.
+    pub(crate) fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
     /// Fires when the agent is stopped.
     pub(crate) fn stopped(&self) -> &CancellationToken {
         &self.stop

@@ -25,7 +25,7 @@ pub use authoring::{AuthorJobRow, AuthorStore, JobStatus};
 pub use connections::{ConnectionStore, Returned, Revoked};
 pub use documents::{DocumentRow, DocumentStore};
 pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
-pub use proposals::{Proposal, ProposalRow, ProposalState, ProposalStore};
+pub use proposals::{Permission, Proposal, ProposalRow, ProposalState, ProposalStore};
 pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
 pub use switches::{SwitchRow, SwitchStore};

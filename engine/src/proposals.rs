@@ -1,12 +1,12 @@
 //! What an agent may ask a person for: a connection to make, a credential to
-//! enter again. An agent gets a link; it locates and never authorises, is
+//! enter again, something to be allowed (`permissions.rs`). An agent gets a link; it locates and never authorises, is
 //! signed, names its agent and is good for an hour. What comes of it is made by
 //! the person, with the functions of `connections`.
 
 use crate::connections::{read_host, read_scheme, revoked, valid};
 use crate::domain::{HostView, look, spoken_of};
 use crate::id::new_proposal_id;
-use crate::port::{AskState, Proposal, ProposalRow, ProposalState};
+use crate::port::{AskState, Permission, Proposal, ProposalRow, ProposalState};
 use crate::{
     Acceptance, AskRef, Caller, Engine, EngineError, Envelope, Event, NewConnection, PersonProof,
     ProposalView, Status, WantedConnection, Wants,
@@ -102,7 +102,7 @@ impl Engine {
         self.propose(caller, digest, proposal, Some(connection)).await
     }
 
-    async fn propose(
+    pub(crate) async fn propose(
         &self,
         caller: &Caller,
         digest: ContentHash,
@@ -123,7 +123,7 @@ impl Engine {
                 ProposalState::Refused if now - settled < REFUSED_MS => {
                     return Err(EngineError::ProposalRefused(said(&proposal, about)));
                 }
-                ProposalState::Accepted if about.is_some() && now - settled < ENTERED_MS => {
+                ProposalState::Accepted if entered(&proposal) && now - settled < ENTERED_MS => {
                     return Ok(about.map(connected).unwrap_or_else(|| Envelope::of(Status::Ok)));
                 }
                 ProposalState::Refused | ProposalState::Accepted | ProposalState::Expired => {}
@@ -193,10 +193,10 @@ impl Engine {
         let Wants::Connection { vendor, hosts, scheme, overrides, .. } =
             self.proposal_view(row.clone()).await?.wants
         else {
-            return Err(argument("proposal", "asks for a credential, not for a connection"));
+            return Err(argument("proposal", "asks for no connection"));
         };
         let Proposal::Connection { hosts: own, .. } = row.proposal else {
-            return Err(argument("proposal", "asks for a credential, not for a connection"));
+            return Err(argument("proposal", "asks for no connection"));
         };
         confirm(&hosts, &acceptance)?;
         let new = NewConnection {
@@ -225,8 +225,9 @@ impl Engine {
         same_account: bool,
     ) -> Result<Connection, EngineError> {
         let row = self.open_row(link).await?;
-        let Some(connection) = row.connection else {
-            return Err(argument("proposal", "asks for a connection, not for a credential"));
+        let connection = match (row.proposal, row.connection) {
+            (Proposal::Credential { .. }, Some(connection)) => connection,
+            _ => return Err(argument("proposal", "asks for no credential")),
         };
         self.enter_secret(proof, &connection, secret, same_account).await
     }
@@ -259,7 +260,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn open_row(&self, link: &str) -> Result<ProposalRow, EngineError> {
+    pub(crate) async fn open_row(&self, link: &str) -> Result<ProposalRow, EngineError> {
         let row = self.proposal_row(link).await?;
         let state = match row.state {
             ProposalState::Open if row.expires_ms > self.now() => return Ok(row),
@@ -289,6 +290,13 @@ impl Engine {
         let agent = self.agent_by_id(&row.agent).await?;
         let link = self.link(&row);
         let wants = match row.proposal {
+            Proposal::Permission(permission) => {
+                let connection = match &row.connection {
+                    Some(id) => Some(Box::new(self.connection(id.as_str()).await?)),
+                    None => None,
+                };
+                Wants::Permission { permission, connection }
+            }
             Proposal::Credential { reason } => {
                 let id = row.connection.as_ref().map_or("", ConnectionId::as_str);
                 Wants::Credential { connection: Box::new(self.connection(id).await?), reason }
@@ -426,9 +434,21 @@ fn said(proposal: &Proposal, about: Option<&Connection>) -> String {
         (Proposal::Credential { .. }, about) => {
             format!("the credential of `{}`", about.map_or("", |found| found.slug.as_str()))
         }
+        (Proposal::Permission(Permission::ReadPages { host }), _) => format!("pages of {host}"),
+        (Proposal::Permission(Permission::MakeTools { .. }), about) => {
+            format!("tools made against `{}`", about.map_or("", |found| found.slug.as_str()))
+        }
         (Proposal::Connection { vendor, hosts, .. }, _) => {
             format!("`{vendor}` at {}", hosts.first().map_or("", |host| host.name.as_str()))
         }
+    }
+}
+
+/// Whether a yes was an entry that the agent may only not have seen yet.
+fn entered(proposal: &Proposal) -> bool {
+    match proposal {
+        Proposal::Credential { .. } => true,
+        Proposal::Connection { .. } | Proposal::Permission(_) => false,
     }
 }
 
@@ -458,12 +478,16 @@ fn awaiting(row: &ProposalRow, link: String) -> Envelope {
             "give the person the link: they enter the credential there, never here; then make \
              the call again that failed",
         ),
+        Proposal::Permission(_) => (
+            Status::AwaitingApproval,
+            "give the person the link; once they have allowed it, make the same call again",
+        ),
     };
     let ask = AskRef { id: row.id.clone(), link, expires_ms: row.expires_ms };
     Envelope { ask: Some(ask), next: Some(next.to_owned()), ..Envelope::of(status) }
 }
 
-fn digest(parts: &[&[u8]]) -> ContentHash {
+pub(crate) fn digest(parts: &[&[u8]]) -> ContentHash {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());

@@ -189,7 +189,7 @@ fn recorded(event: &AuditEvent) -> Option<Verdict> {
                 _ => None,
             }
         }
-        AuditKind::Hold | AuditKind::Outcome | AuditKind::Change => None,
+        AuditKind::Hold | AuditKind::Outcome | AuditKind::Change | AuditKind::Command => None,
     }
 }
 

@@ -4,57 +4,17 @@
 
 use crate::command::Caller;
 use crate::port::{WorkspaceFile, WorkspaceRoom};
-use crate::{Engine, EngineError, PersonProof};
-use cambium_proxy::AgentId;
+use crate::{Engine, EngineError};
 use serde::Serialize;
 
 /// Longest file, bytes: the longest module that is checked.
-const FILE_BYTES: usize = 256 * 1024;
+pub(crate) const FILE_BYTES: usize = 256 * 1024;
 /// What one agent may keep.
-const ROOM: WorkspaceRoom = WorkspaceRoom { files: 200, bytes: 8 * 1024 * 1024 };
+pub(crate) const ROOM: WorkspaceRoom = WorkspaceRoom { files: 200, bytes: 8 * 1024 * 1024 };
 /// Longest path, bytes.
 const PATH_BYTES: usize = 200;
 /// Most folders in a path.
 const FOLDERS_MAX: usize = 8;
-/// The switch's name and its values.
-const LOW_LEVEL: &str = "low_level";
-
-/// Which authoring tools a person lets an agent have, beside those all have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LowLevel {
-    /// None.
-    None,
-    /// write_file.
-    #[default]
-    WriteFile,
-}
-
-impl LowLevel {
-    /// Every setting.
-    pub const ALL: [Self; 2] = [Self::None, Self::WriteFile];
-
-    /// As it is stored and typed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::WriteFile => "write-file",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|setting| setting.as_str() == text)
-    }
-
-    /// Whether write_file is there.
-    pub fn writes_files(self) -> bool {
-        match self {
-            Self::None => false,
-            Self::WriteFile => true,
-        }
-    }
-}
 
 /// What a write of a file did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -123,31 +83,10 @@ impl Engine {
             }
         }
     }
-
-    /// Which authoring tools the agent has beside those all have.
-    pub async fn low_level(&self, agent: &AgentId) -> Result<LowLevel, EngineError> {
-        let value = self.switch(agent, LOW_LEVEL).await?;
-        // A value of another release is the narrower thing.
-        Ok(value.map_or_else(LowLevel::default, |value| {
-            LowLevel::parse(&value).unwrap_or(LowLevel::None)
-        }))
-    }
-
-    /// Gives an agent an authoring tool, or takes it back.
-    pub async fn set_low_level(
-        &self,
-        _proof: &PersonProof,
-        agent: &AgentId,
-        setting: LowLevel,
-    ) -> Result<(), EngineError> {
-        self.set_switch(agent, LOW_LEVEL, setting.as_str()).await?;
-        self.send(crate::Event::list_changed([agent.clone()]));
-        Ok(())
-    }
 }
 
 /// A path of plain names: relative, without dots that lead elsewhere.
-fn workspace_path(path: &str) -> Result<&str, EngineError> {
+pub(crate) fn workspace_path(path: &str) -> Result<&str, EngineError> {
     let plain = |name: &str| {
         !name.is_empty()
             && !name.starts_with('.')

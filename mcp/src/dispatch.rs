@@ -90,6 +90,9 @@ async fn meta(
     arguments: JsonObject,
     live: Live,
 ) -> Result<Reply, EngineError> {
+    if !tool.is_there(engine.low_level(&caller.agent().id).await?) {
+        return Err(EngineError::ToolNotFound(tool.name().to_owned()));
+    }
     let mut arguments = Arguments::read(tool.name(), tool.arguments(), arguments)?;
     match tool {
         MetaTool::FindTool => {
@@ -174,11 +177,16 @@ async fn meta(
         MetaTool::PublishTool => publish_tool(engine, caller, arguments, live).await,
         MetaTool::ReadFile => read_file(engine, caller, arguments).await,
         MetaTool::WriteFile => {
-            if !engine.low_level(&caller.agent().id).await?.writes_files() {
-                return Err(EngineError::ToolNotFound(tool.name().to_owned()));
-            }
             let (path, content) = (arguments.text("path")?, arguments.text("content")?);
             Ok(Reply::value(&engine.write_file(caller, &path, &content).await?))
+        }
+        MetaTool::RunCommand => {
+            let (command, seconds) =
+                (arguments.text("command")?, arguments.whole("timeoutSeconds")?);
+            Ok(engine.run_command(caller, &command, seconds, live).await?.into())
+        }
+        MetaTool::ReadWebPage => {
+            Ok(engine.read_web_page(caller, &arguments.text("url")?, live).await?.into())
         }
         MetaTool::ReadToolSource => {
             let tool = known_name(&mut arguments)?;

@@ -99,8 +99,16 @@ fn all() -> Vec<EngineError> {
         EngineError::Store(StoreFault::Unavailable("the disk is full".into())),
         EngineError::SandboxUnavailable("no worker could be made".into()),
     ];
-    let ended = ["tool_error", "timeout", "cpu_limit", "memory_limit", "output_limit"]
-        .map(|code| EngineError::RunFailed { code, message: "a sentence".into() });
+    let ended = [
+        "tool_error",
+        "timeout",
+        "cpu_limit",
+        "memory_limit",
+        "output_limit",
+        "cancelled",
+        "page_unreadable",
+    ]
+    .map(|code| EngineError::RunFailed { code, message: "a sentence".into() });
     let all: Vec<_> = engine
         .into_iter()
         .chain(ended)
@@ -152,6 +160,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::VaultLocked,
         Refusal::PathInvalid,
         Refusal::PathAmbiguous,
+        Refusal::UrlInvalid,
         Refusal::PathNotRelative,
         Refusal::PathTooLong,
         Refusal::HostNotInConnection,

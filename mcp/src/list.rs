@@ -20,10 +20,7 @@ pub(crate) fn tools(
 ) -> Vec<Tool> {
     promoted.sort_by_cached_key(|listed| listed.tool.to_string());
     promoted.dedup_by(|one, other| one.tool == other.tool);
-    let mut tools = crate::meta_tools::listed().to_vec();
-    tools.retain(|tool| {
-        low_level.writes_files() || tool.name != crate::meta_tools::MetaTool::WriteFile.name()
-    });
+    let mut tools: Vec<Tool> = crate::meta_tools::listed(low_level).cloned().collect();
     tools.extend(connections.iter().map(execute));
     tools.extend(promoted.into_iter().map(authored));
     tools

@@ -13,7 +13,7 @@ pub use anchor::Anchor;
 pub use segment::AuditSegment;
 pub use verify::{AuditBreak, VerifiedChain};
 
-use crate::{BoxFuture, Connection, StoreFault};
+use crate::{AgentId, BoxFuture, Connection, RunId, StoreFault};
 use serde::{Deserialize, Serialize};
 
 /// What kind of row it is.
@@ -32,6 +32,8 @@ pub enum AuditKind {
     Hold,
     /// A person changed what a connection may do.
     Change,
+    /// A command of an agent's in the jail: begun, or ended.
+    Command,
 }
 
 /// What happened. Values of queries, headers and bodies are never in it.
@@ -127,11 +129,52 @@ impl AuditEvent {
         Self { connection: id, host, ..bare }
     }
 
+    /// A command of an agent's, before it runs or after it ended. Its text is the
+    /// agent's own: no secret of the vault's is ever in an agent's hands.
+    pub(crate) fn command(at_ms: i64, said: CommandRecord<'_>) -> Self {
+        let (decision, notes) = (said.decision, said.notes);
+        Self {
+            run: said.run.to_string(),
+            agent: said.agent.to_string(),
+            tool: "run_command".into(),
+            digest: Some(hex(&said.digest)),
+            ..Self::bare(AuditKind::Command, at_ms, decision, "low_level", notes)
+        }
+    }
+
+    /// A page that is read for an agent, without a connection.
+    pub(crate) fn page(kind: AuditKind, at_ms: i64, run: &RunId, agent: &AgentId) -> Self {
+        let decision = if kind == AuditKind::Refusal { "refuse" } else { "forward" };
+        Self {
+            run: run.to_string(),
+            agent: agent.to_string(),
+            tool: "read_web_page".into(),
+            effect: Some("read".into()),
+            method: "GET".into(),
+            ..Self::bare(kind, at_ms, decision, "low_level", Vec::new())
+        }
+    }
+
     /// Somebody at the door whom no session stands behind.
     pub(crate) fn turned_away(at_ms: i64, code: &str, method: String) -> Self {
         let notes = vec!["at_the_door".into()];
         Self { method, ..Self::bare(AuditKind::Refusal, at_ms, "refuse", code, notes) }
     }
+}
+
+/// What is written down of an agent's command.
+#[derive(Debug)]
+pub struct CommandRecord<'a> {
+    /// Its run.
+    pub run: &'a RunId,
+    /// Whose.
+    pub agent: &'a AgentId,
+    /// `run` before it runs, `ended` after.
+    pub decision: &'static str,
+    /// SHA-256 of its text.
+    pub digest: [u8; 32],
+    /// Its text, or how it ended.
+    pub notes: Vec<String>,
 }
 
 /// An event in the chain.

@@ -44,6 +44,7 @@ pub mod fuzzing;
 mod id;
 mod limits;
 mod overrides;
+mod page;
 mod port;
 mod refusal;
 mod scheme;
@@ -51,7 +52,8 @@ mod sdk;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
 pub use audit::{
-    Anchor, AuditBreak, AuditEvent, AuditKind, AuditRow, AuditSegment, AuditSink, VerifiedChain,
+    Anchor, AuditBreak, AuditEvent, AuditKind, AuditRow, AuditSegment, AuditSink, CommandRecord,
+    VerifiedChain,
 };
 pub use clock::{Clock, SystemClock};
 pub use connection::{
@@ -64,6 +66,7 @@ pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
 pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};
 pub use limits::Limits;
 pub use overrides::{OverrideFault, Overrides, Raise};
+pub use page::{Page, PageAnswer, PageReach, PageRequest};
 pub use port::{BoxFuture, StoreFault};
 pub use preview::{Preview, PreviewRequest};
 pub use proxy::{Admission, Proxy, ProxyParts, Rotated, Sealing};

@@ -55,6 +55,8 @@ refusals! {
     PathInvalid = "path_invalid", Tool, retry false, "percent-encode each segment with encodeURIComponent";
     /// A path two parsers could read differently.
     PathAmbiguous = "path_ambiguous", Tool, retry false, "write the path without `//`, `\\`, dot segments or encoded slashes";
+    /// An address of a page that is not one, or not one that is read.
+    UrlInvalid = "url_invalid", Tool, retry false, "give an https address of a public host, without a user, as the page's own server spells it";
     /// A path that does not start with one `/`.
     PathNotRelative = "path_not_relative", Tool, retry false, "start the path with one `/`; the host is the connection's";
     /// Path or query over its limit.

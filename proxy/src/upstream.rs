@@ -9,7 +9,7 @@ mod tls;
 mod wire;
 
 use crate::credential::Identity;
-use crate::{Connection, Effect, Endpoint, Limits, Refusal, Resolve};
+use crate::{Connection, Effect, Endpoint, Host, Limits, PageReach, Refusal, Resolve};
 use bytes::Bytes;
 use dial::{DialError, Dialler};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -124,7 +124,8 @@ impl Upstream {
         network: &Network,
     ) -> Result<Self, Refusal> {
         let tls = tls::config(connection.ca_pem.as_deref(), identity)?;
-        Ok(Self::over(Dialler::new(&connection.hosts, connection, network.clone(), tls), network))
+        let (hosts, exceptions) = (&connection.hosts, &connection.exceptions);
+        Ok(Self::over(Dialler::new(hosts, exceptions, network.clone(), tls), network))
     }
 
     /// The way to a connection's token endpoint and to nothing else: a client
@@ -136,7 +137,19 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         let tls = tls::config(connection.ca_pem.as_deref(), None)?;
         let hosts = std::slice::from_ref(endpoint.host());
-        Ok(Self::over(Dialler::new(hosts, connection, network.clone(), tls), network))
+        Ok(Self::over(Dialler::new(hosts, &connection.exceptions, network.clone(), tls), network))
+    }
+
+    /// The way to one host of a page, with no connection and no credential
+    /// behind it.
+    pub(crate) fn to_page(
+        host: &Host,
+        reach: &PageReach,
+        network: &Network,
+    ) -> Result<Self, Refusal> {
+        let tls = tls::config(reach.ca_pem.as_deref(), None)?;
+        let hosts = std::slice::from_ref(host);
+        Ok(Self::over(Dialler::new(hosts, &reach.exceptions, network.clone(), tls), network))
     }
 
     fn over(dialler: Dialler, network: &Network) -> Self {

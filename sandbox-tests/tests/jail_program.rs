@@ -25,6 +25,7 @@ fn shell(script: &str) -> Program {
             .to_vec(),
         files: vec![("/given/text".into(), b"given".to_vec())],
         scratch: "/work".into(),
+        seeds: Vec::new(),
         limits: ProgramLimits { wall: Duration::from_secs(10), ..ProgramLimits::default() },
     }
     .with_loader()
@@ -161,6 +162,126 @@ async fn limits_end_a_program_and_all_its_children() {
         .await
         .unwrap();
     assert_eq!(end.stdout, b"done\n");
+    jail.shutdown().await;
+    let left = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap());
+    assert_eq!(left.collect::<String>(), "", "children are left");
+}
+
+/// A shell script over files of an agent's, which come back.
+fn kept(script: &str, seeds: &[(&str, &str)]) -> Program {
+    let seeds = seeds.iter().map(|(path, text)| (path.into(), text.as_bytes().to_vec())).collect();
+    let limits = ProgramLimits {
+        wall: Duration::from_secs(10),
+        kept_files: 20,
+        kept_bytes: 100_000,
+        ..ProgramLimits::default()
+    };
+    Program { seeds, limits, ..shell(script) }
+}
+
+async fn left(script: &str, seeds: &[(&str, &str)]) -> (Vec<(String, String)>, bool) {
+    let jail = jail();
+    let end = jail.program(&kept(script, seeds), b"").await.unwrap();
+    jail.shutdown().await;
+    assert_eq!(end.code, 0, "{}", String::from_utf8_lossy(&end.stderr));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let files =
+        end.kept.files.iter().map(|(path, bytes)| (path.display().to_string(), text(bytes)));
+    (files.collect(), end.kept.cut)
+}
+
+fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn what_lies_in_the_working_directory_is_there_may_be_changed_and_comes_back() {
+    let seeds = [("a.ts", "one"), ("tools/b.ts", "two"), ("gone", "x")];
+    let script =
+        "cat a.ts tools/b.ts >c; rm gone; echo -n three >a.ts; mkdir -p d/e; echo -n y >d/e/f";
+    let (files, cut) = left(script, &seeds).await;
+    let there = [("a.ts", "three"), ("c", "onetwo"), ("d/e/f", "y"), ("tools/b.ts", "two")];
+    assert_eq!(files, pairs(&there));
+    assert!(!cut);
+}
+
+#[tokio::test]
+async fn what_leads_out_of_the_working_directory_never_comes_back() {
+    for script in [
+        "ln -s /usr/bin/sh sh",
+        "ln -s ../usr/lib lib; ln -s / root; ln -s . here",
+        "echo x > closed; chmod 000 closed",
+        "mkdir closed; echo x > closed/in; chmod 000 closed",
+        "mkdir -p 1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17; echo x > 1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/f",
+        "head -c 100001 /dev/zero > long",
+    ] {
+        let (files, cut) = left(&format!("{script}; echo -n good > good"), &[]).await;
+        assert_eq!(files, pairs(&[("good", "good")]), "{script}");
+        assert!(cut, "{script}");
+    }
+    let (files, cut) = left("for i in $(seq 1 30); do echo $i > $i; done", &[]).await;
+    assert_eq!((files.len(), cut), (20, true));
+    // Neither a pipe nor a second name for a file of the system can be made.
+    let (files, cut) = left("mkfifo pipe 2>/dev/null || true", &[]).await;
+    assert_eq!((files, cut), (pairs(&[]), false));
+    let (files, _) = left("ln /usr/bin/sh sh 2>/dev/null || true", &[]).await;
+    assert_eq!(files, pairs(&[]));
+    for place in ["../x", "/x", "a/../../x", ""] {
+        let jail = jail();
+        let error = jail.program(&kept("true", &[(place, "x")]), b"").await.unwrap_err();
+        jail.shutdown().await;
+        assert!(matches!(&error, ProgramError::Unavailable(_)), "{place}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_orphan_is_over_before_its_files_are_read() {
+    let script = "(trap '' HUP TERM; while :; do echo more >> log; done) >/dev/null 2>&1 &
+        (setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 &)
+        echo -n kept > file";
+    let started = Instant::now();
+    let (files, _) = left(script, &[]).await;
+    assert!(files.contains(&("file".into(), "kept".into())), "{files:?}");
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_flood_of_output_is_cut_and_an_endless_one_ended() {
+    let jail = jail();
+    let limits = ProgramLimits {
+        output_bytes: 1000,
+        dropped_bytes: 1 << 20,
+        wall: Duration::from_secs(20),
+        ..ProgramLimits::default()
+    };
+    let run = |script: &str| Program { limits: limits.clone(), ..shell(script) };
+    let end =
+        jail.program(&run("head -c 500000 /dev/zero; echo no >&2; exit 3"), b"").await.unwrap();
+    assert_eq!((end.code, end.stdout.len(), end.stdout_cut), (3, 1000, true));
+    assert_eq!((end.stderr.as_slice(), end.stderr_cut), (b"no\n".as_slice(), false));
+    let exact = jail.program(&run("head -c 1000 /dev/zero"), b"").await.unwrap();
+    assert_eq!((exact.stdout.len(), exact.stdout_cut), (1000, false));
+    let started = Instant::now();
+    let end = jail.program(&run("while :; do echo endless; echo endless >&2; done"), b"").await;
+    assert_eq!(end, Err(ProgramError::Output(1000)));
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    jail.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_fork_bomb_stays_small_and_ends_with_its_time_and_so_does_what_is_given_up() {
+    let jail = jail();
+    let limits =
+        ProgramLimits { wall: Duration::from_secs(2), processes: 16, ..ProgramLimits::default() };
+    let bomb = Program { limits, ..shell("b() { b | b & b; }; b 2>/dev/null") };
+    let end = jail.program(&bomb, b"").await;
+    // It may also have ended itself, once nothing could be forked any more.
+    assert!(matches!(end, Err(ProgramError::Timeout(_)) | Ok(ProgramEnd { .. })), "{end:?}");
+    let long = shell("echo started; sleep 1000 & sleep 1000");
+    let run = jail.program(&long, b"");
+    assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
     jail.shutdown().await;
     let left = std::fs::read_dir("/proc/self/task")
         .unwrap()

@@ -2,7 +2,7 @@
 
 use super::credential::PersonArgs;
 use super::print::{field, table, time};
-use super::{Context, Said};
+use super::{Context, Said, visible};
 use crate::control::Request;
 use crate::failure::Failure;
 use serde_json::Value;
@@ -50,9 +50,13 @@ pub(crate) enum Args {
         /// standing-and-destructive
         #[arg(long, value_name = "SETTING")]
         in_band: Option<String>,
-        /// Which authoring tools it has beside those all have: none, write-file
+        /// Which authoring tools it has beside those all have: none, write-file,
+        /// all (run_command and read_web_page too)
         #[arg(long, value_name = "SETTING")]
         low_level: Option<String>,
+        /// A host whose pages it may read no longer (may be repeated)
+        #[arg(long, value_name = "HOST")]
+        forget_host: Vec<String>,
         /// Refuse its calls until resumed
         #[arg(long, conflicts_with = "resume")]
         pause: bool,
@@ -94,6 +98,7 @@ impl Args {
                 idle_days,
                 in_band,
                 low_level,
+                forget_host,
                 pause,
                 resume,
                 person,
@@ -109,6 +114,7 @@ impl Args {
                     paused,
                     in_band,
                     low_level,
+                    forget_hosts: forget_host,
                 };
                 let done = context.ask(&request).await?;
                 Ok(Said::new(listed(&Value::Array(vec![done.clone()])), done))
@@ -156,6 +162,12 @@ fn listed(list: &Value) -> String {
 
 fn page(shown: &Value) -> String {
     let mut text = listed(&Value::Array(vec![shown["agent"].clone()]));
+    let _ = writeln!(text, "\nlow-level  {}", field(shown, "lowLevel"));
+    for host in shown["permissions"].as_array().into_iter().flatten() {
+        if let Some(host) = host["host"].as_str() {
+            let _ = writeln!(text, "may read   pages of {}", visible(host));
+        }
+    }
     let set: Vec<_> = shown["workingSet"]
         .as_array()
         .into_iter()

@@ -407,7 +407,8 @@ fn host(text: &str) -> Result<Host, Failure> {
     read.ok_or_else(|| wrong("--host", text, "HOST, HOST:PORT or LABEL=HOST:PORT"))
 }
 
-fn range(text: &str) -> Result<Exception, Failure> {
+/// Reads `CIDR:PORT`.
+pub(crate) fn range(text: &str) -> Result<Exception, Failure> {
     let wrong = || wrong("--allow-private", text, "CIDR:PORT, like 127.0.0.1/32:8443");
     let (cidr, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;

@@ -43,6 +43,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+pub(crate) use connections::range;
 pub(crate) use print::{Said, visible};
 pub(crate) use run::preview_text;
 pub(crate) use setup::already;

@@ -87,7 +87,11 @@ impl Args {
                     same_account: args.same_account,
                 };
                 let request = Request::ProposalAccept { who, id: args.id, accept, secret };
-                Ok(made(context.ask(&request).await?))
+                let answered = context.ask(&request).await?;
+                match shown["wants"]["kind"] == "permission" {
+                    true => Ok(done(format!("{} is allowed", subject(&shown["wants"])))),
+                    false => Ok(made(answered)),
+                }
             }
             Self::Refuse { id, person } => {
                 let who = person.credential()?;
@@ -126,6 +130,7 @@ fn takes_secret(wants: &Value) -> bool {
     match wants["kind"].as_str() {
         Some("credential") => read(&wants["connection"]["scheme"])
             .is_ok_and(|s| s.takes_secret() && !s.needs_sign_in()),
+        Some("permission") => false,
         _ => read(&wants["scheme"]).is_ok_and(|scheme| scheme.takes_secret()),
     }
 }
@@ -133,6 +138,12 @@ fn takes_secret(wants: &Value) -> bool {
 fn subject(wants: &Value) -> String {
     match wants["kind"].as_str() {
         Some("credential") => format!("the credential of {}", field(&wants["connection"], "slug")),
+        Some("permission") => match wants["permission"]["host"].as_str() {
+            Some(host) => format!("to read pages of {}", visible(host)),
+            None => {
+                format!("to have tools made against {}", field(&wants["connection"], "slug"))
+            }
+        },
         _ => format!("{} at {}", field(wants, "vendor"), field(&wants["hosts"][0], "name")),
     }
 }
@@ -164,7 +175,7 @@ pub(super) fn card(one: &Value) -> String {
     );
     if wants["kind"] == "credential" {
         let _ = writeln!(text, "reason    the agent's words: \"{}\"", field(wants, "reason"));
-    } else {
+    } else if wants["kind"] == "connection" {
         let _ = writeln!(text, "scheme    {}", visible(&wants["scheme"].to_string()));
         for host in wants["hosts"].as_array().into_iter().flatten() {
             let _ = writeln!(

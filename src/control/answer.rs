@@ -5,7 +5,7 @@ use super::{Actor, Audit, Change, Person, Request};
 use crate::data_dir::{DataDir, code_file};
 use crate::failure::Failure;
 use crate::outside::Outside;
-use cambium_engine::port::RunRow;
+use cambium_engine::port::{Permission, RunRow};
 use cambium_engine::{
     CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, ImportRequest,
     InBand, Live, LowLevel, NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof,
@@ -285,6 +285,7 @@ impl Front {
                     "agent": agent,
                     "inBand": in_band.as_str(),
                     "lowLevel": engine.low_level(&agent.id).await?.as_str(),
+                    "permissions": engine.permissions(&agent.id).await?,
                     "workingSet": working_set,
                     "history": history,
                 }))
@@ -301,7 +302,17 @@ impl Front {
                 let token = engine.rotate_token(&proof, &agent.id).await?;
                 Ok(json!({ "agent": agent, "token": token }))
             }
-            Request::AgentSet { who, agent, name, cap, idle_days, paused, in_band, low_level } => {
+            Request::AgentSet {
+                who,
+                agent,
+                name,
+                cap,
+                idle_days,
+                paused,
+                in_band,
+                low_level,
+                forget_hosts,
+            } => {
                 let low_level = low_level.as_deref().map(low_level_setting).transpose()?;
                 let setting = in_band.as_deref().map(in_band_setting).transpose()?;
                 let proof = self.proof(who).await?;
@@ -311,6 +322,10 @@ impl Front {
                 }
                 if let Some(setting) = low_level {
                     engine.set_low_level(&proof, &agent.id, setting).await?;
+                }
+                for host in forget_hosts {
+                    let host = Permission::ReadPages { host };
+                    engine.withdraw_permission(&proof, &agent.id, &host).await?;
                 }
                 value(engine.set_agent(&proof, &agent.id, name, cap, idle_days, paused).await?)
             }

@@ -91,6 +91,9 @@ pub(crate) enum Request {
         paused: Option<bool>,
         in_band: Option<String>,
         low_level: Option<String>,
+        /// Hosts whose pages it may read no longer.
+        #[serde(default)]
+        forget_hosts: Vec<String>,
     },
     /// All connections.
     ConnectionList {},

@@ -14,6 +14,10 @@ pub(super) async fn answer(front: &Front, request: Request) -> Answered {
             let proposal = engine.proposal(&id).await?;
             let secret = secret.map(|text| Secret::new(text.into_bytes()));
             let (vendor_name, free) = match proposal.wants {
+                Wants::Permission { .. } => {
+                    engine.accept_permission(&proof, &id).await?;
+                    return done();
+                }
                 Wants::Credential { connection, .. } => {
                     let Some(secret) = secret else { return front.with_link(*connection) };
                     let same = accept.same_account;

@@ -5,7 +5,8 @@ import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const { URL: base, PASSPHRASE, CHROMIUM, SHOTS, HOME_OF_PACKAGES, HANDOFF, AGENT } = process.env;
+const { URL: base, PASSPHRASE, CHROMIUM, SHOTS, HOME_OF_PACKAGES, HANDOFF, PERMISSION, AGENT } =
+  process.env;
 const require = createRequire(join(HOME_OF_PACKAGES, "package.json"));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -54,6 +55,7 @@ const pages = (ask) => [
   ["asks", "/asks"],
   ["ask", ask],
   ["handoff", HANDOFF],
+  ["permission", PERMISSION],
   ["agents", "/agents"],
   ["agent", `/agents/${AGENT}`],
   ["connections", "/connections"],
@@ -100,6 +102,14 @@ await page.getByLabel("Look twice").fill("files.elsewhere.example");
 await click("Connect");
 await page.waitForURL(`${base}/connections`);
 must((await page.content()).includes("api.bank.example"), "the connection is not there");
+
+await page.goto(base + PERMISSION);
+await click("Allow it");
+await page.goto(`${base}/agents/${AGENT}`);
+must((await page.content()).includes("docs.bank.example"), "what was allowed is not on the agent's page");
+await look(page, "doing-without-scripts", "allowed");
+await click("Take back");
+must(!(await page.content()).includes("docs.bank.example"), "what was allowed stands still");
 
 await page.goto(base + ask);
 await click("Deny");

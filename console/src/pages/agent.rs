@@ -13,6 +13,7 @@ use askama::Template;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use cambium_engine::port::Permission;
 use cambium_engine::{Agent, EngineError, MoveCause, SweepPlan, ToolName};
 use cambium_proxy::Answer;
 use http::{HeaderMap, StatusCode, Uri};
@@ -26,6 +27,8 @@ struct AgentPage {
     set: Vec<Promoted>,
     in_flight: bool,
     stands: Vec<Stands>,
+    /// What was allowed beside tools.
+    allowed: Vec<Allowed>,
     history: Vec<Move>,
 }
 
@@ -35,6 +38,14 @@ struct Promoted {
     promoted: String,
     used: String,
     leaves: String,
+}
+
+struct Allowed {
+    /// In words.
+    what: String,
+    /// The field of its form, and the value.
+    field: &'static str,
+    value: String,
 }
 
 struct Stands {
@@ -111,6 +122,14 @@ async fn carry_out(
         "withdraw" => {
             engine.withdraw(proof, &agent.id, &ToolName::parse(fields.text("tool"))?).await
         }
+        "forget" => {
+            let host = fields.text("host").to_owned();
+            let permission = match host.is_empty() {
+                false => Permission::ReadPages { host },
+                true => Permission::MakeTools { connection: fields.text("connection").to_owned() },
+            };
+            engine.withdraw_permission(proof, &agent.id, &permission).await
+        }
         "demote" => {
             let caller = engine.stand_in(proof, &agent.id).await?;
             engine.demote(&caller, &ToolName::parse(fields.text("tool"))?).await.map(drop)
@@ -121,7 +140,7 @@ async fn carry_out(
         }
         _ => Err(EngineError::ArgumentInvalid {
             name: "do".to_owned(),
-            reason: "must be edit, rotate, withdraw, promote or demote".to_owned(),
+            reason: "must be edit, rotate, withdraw, forget, promote or demote".to_owned(),
         }),
     }
 }
@@ -157,6 +176,20 @@ async fn page(
         connection: visible::line(&one.connection_slug),
         since: civil::time(one.at_ms),
     });
+    let mut allowed = Vec::new();
+    for permission in engine.permissions(&agent.id).await? {
+        allowed.push(match permission {
+            Permission::ReadPages { host } => {
+                let what = visible::line(&format!("to read pages of {host}"));
+                Allowed { what, field: "host", value: host }
+            }
+            Permission::MakeTools { connection } => {
+                let slug = engine.connection(&connection).await?.slug;
+                let what = visible::line(&format!("to have tools made against {slug}"));
+                Allowed { what, field: "connection", value: connection }
+            }
+        });
+    }
     let history = engine.history(&agent.id).await?;
     let history = history.iter().map(|entry| Move {
         tool: visible::line(&entry.tool.to_string()),
@@ -171,6 +204,7 @@ async fn page(
         set: set.collect(),
         in_flight: plan.is_some_and(|plan| plan.in_flight),
         stands: stands.collect(),
+        allowed,
         history: history.collect(),
     };
     Ok(render(status, &page))

@@ -11,6 +11,7 @@ use crate::{civil, visible};
 use askama::Template;
 use axum::extract::{Form, Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use cambium_engine::port::Permission;
 use cambium_engine::port::ProposalState;
 use cambium_engine::{AskView, DecideRequest, EngineError, PersonCredential, ProposalView, Wants};
 use cambium_proxy::{Answer, AskId, CallSite, Effect, MethodPattern, PathPattern};
@@ -245,6 +246,13 @@ fn wanted(proposal: &ProposalView) -> Wanted {
             format!("a connection to {vendor} at {host}")
         }
         Wants::Credential { connection, .. } => format!("the credential of {}", connection.slug),
+        Wants::Permission { permission: Permission::ReadPages { host }, .. } => {
+            format!("to read pages of {host}")
+        }
+        Wants::Permission { permission: Permission::MakeTools { .. }, connection } => {
+            let slug = connection.as_ref().map_or("", |found| found.slug.as_str());
+            format!("to have tools made against {slug}")
+        }
     };
     Wanted {
         path: super::handoff::path(proposal),

@@ -53,13 +53,14 @@ struct Row {
     came: String,
 }
 
-const KINDS: [AuditKind; 6] = [
+const KINDS: [AuditKind; 7] = [
     AuditKind::Intent,
     AuditKind::Outcome,
     AuditKind::Refusal,
     AuditKind::Preview,
     AuditKind::Hold,
     AuditKind::Change,
+    AuditKind::Command,
 ];
 
 pub(crate) async fn list(
@@ -138,6 +139,7 @@ fn shown(sequence: u64, event: &AuditEvent, agents: &[Agent], connections: &[Con
     came.extend(event.notes.iter().cloned());
     let what = match event.kind {
         AuditKind::Change => event.host.clone(),
+        AuditKind::Command => event.tool.clone(),
         AuditKind::Intent
         | AuditKind::Outcome
         | AuditKind::Refusal
@@ -165,5 +167,6 @@ fn word(kind: AuditKind) -> &'static str {
         AuditKind::Preview => "preview",
         AuditKind::Hold => "hold",
         AuditKind::Change => "change",
+        AuditKind::Command => "command",
     }
 }

@@ -13,7 +13,7 @@ use askama::Template;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use cambium_engine::port::ProposalState;
+use cambium_engine::port::{Permission, ProposalState};
 use cambium_engine::{Acceptance, EngineError, HostView, Preset, ProposalView, Wants};
 use cambium_proxy::{Connection, ConnectionStatus, Scheme, Secret};
 use http::{HeaderMap, StatusCode, Uri};
@@ -56,6 +56,11 @@ enum Asked {
         reason: String,
         signs_in: bool,
         works: bool,
+    },
+    Permission {
+        heading: &'static str,
+        thing: String,
+        means: &'static str,
     },
 }
 
@@ -169,6 +174,10 @@ async fn accept(
     let engine = &console.engine;
     let typed = fields.take("secret");
     let secret = (!typed.is_empty()).then(|| Secret::new(typed.into_bytes()));
+    if let Wants::Permission { .. } = proposal.wants {
+        engine.accept_permission(&visitor.proof, link).await?;
+        return Ok("/asks".to_owned());
+    }
     if let Wants::Credential { .. } = proposal.wants {
         let secret = secret.ok_or_else(|| EngineError::ArgumentInvalid {
             name: "secret".to_owned(),
@@ -223,6 +232,7 @@ async fn page(
             let field = secret_field(&connection.scheme).filter(|_| !signs_in);
             (Preset::named(&connection.vendor), field)
         }
+        Wants::Permission { .. } => (None, None),
     };
     let wants = match proposal.wants {
         Wants::Connection { vendor, hosts, scheme, docs_url, overrides, .. } => {
@@ -249,6 +259,9 @@ async fn page(
             }
         }
         Wants::Credential { connection, reason } => credential(&connection, &reason),
+        Wants::Permission { permission, connection } => {
+            allowing(&permission, connection.as_deref())
+        }
     };
     let page = HandoffPage {
         frame,
@@ -287,6 +300,26 @@ fn credential(connection: &Connection, reason: &str) -> Asked {
     }
 }
 
+/// What a yes would allow, in plain words.
+fn allowing(permission: &Permission, connection: Option<&Connection>) -> Asked {
+    match permission {
+        Permission::ReadPages { host } => Asked::Permission {
+            heading: "Let an agent read pages of",
+            thing: visible::line(host),
+            means: "It reads them without any credential of yours, as often as it likes. What it \
+                    puts into an address reaches that host, so allow hosts you would let it write \
+                    to; and what a page says may try to talk it into something.",
+        },
+        Permission::MakeTools { .. } => Asked::Permission {
+            heading: "Have tools made for an agent against",
+            thing: connection.map_or_else(String::new, |found| visible::line(&found.slug)),
+            means: "Each is checked and tried in a dry run, which reads from the vendor, before it \
+                    is published; a tool that writes still asks you. A model you configured may \
+                    be asked to write it.",
+        },
+    }
+}
+
 fn typed(proposal: &ProposalView, before: Option<&Fields>) -> Typed {
     match (before, &proposal.wants) {
         (Some(form), _) => Typed {
@@ -300,7 +333,7 @@ fn typed(proposal: &ProposalView, before: Option<&Fields>) -> Typed {
             display_name: visible::line(display_name),
             ..Typed::default()
         },
-        (None, Wants::Credential { .. }) => Typed::default(),
+        (None, Wants::Credential { .. } | Wants::Permission { .. }) => Typed::default(),
     }
 }
 

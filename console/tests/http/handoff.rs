@@ -1,7 +1,9 @@
 //! The handoff: what its page shows, what it takes, and where the secret goes.
 
 use crate::house::{House, PASSPHRASE};
-use cambium_engine::{Caller, Envelope, NewAgent, PersonCredential, Status, WantedConnection};
+use cambium_engine::{
+    Caller, Envelope, Live, LowLevel, NewAgent, PersonCredential, Status, WantedConnection,
+};
 use cambium_proxy::{ConnectionStatus, Effect};
 use serde_json::json;
 
@@ -193,4 +195,39 @@ async fn b082_a_credential_is_entered_again_on_the_page() {
     assert_eq!(house.engine.connection("bank").await.unwrap().generation, 1, "approvals stay");
     let then = house.engine.propose_credential(&caller, "bank", why).await.unwrap();
     assert_eq!(then.status, Status::Ok);
+}
+
+#[tokio::test]
+async fn b087_a_person_allows_pages_of_a_host_on_its_page_and_takes_it_back_on_the_agents() {
+    let (house, caller) = furnished("permission").await;
+    let (engine, agent) = (&house.engine, &caller.agent().id);
+    let code = engine.issue_code().await.unwrap();
+    let proof = engine.prove_person(PersonCredential::Code(code)).await.unwrap();
+    engine.set_low_level(&proof, agent, LowLevel::All).await.unwrap();
+    let live = || Live::new(Default::default());
+    let url = "https://docs.acme.com/a";
+    let asked = engine.read_web_page(&caller, url, live()).await.unwrap();
+    let path = path(&asked);
+    assert_eq!(house.get(&path, "").await.status, 303);
+    let (cookie, form) = house.log_in().await;
+    assert!(house.get("/asks", &cookie).await.body.contains("to read pages of docs.acme.com"));
+    let page = house.get(&path, &cookie).await.body;
+    for shown in ["Let an agent read pages of", "docs.acme.com", "cl&#60;b&#62;aude"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let forged = house.post(&path, &cookie, "form=x&answer=accept").await;
+    assert_eq!(forged.status, 403);
+    assert!(engine.permissions(agent).await.unwrap().is_empty());
+    let allowed = house.post(&path, &cookie, &format!("form={form}&answer=accept")).await;
+    assert_eq!((allowed.status, &*allowed.headers["location"]), (303, "/asks"));
+    assert_eq!(engine.permissions(agent).await.unwrap().len(), 1);
+    let again = house.post(&path, &cookie, &format!("form={form}&answer=accept")).await;
+    assert_eq!(again.status, 409);
+    let at = format!("/agents/{agent}");
+    assert!(house.get(&at, &cookie).await.body.contains("to read pages of docs.acme.com"));
+    let back = format!("form={form}&do=forget&host=docs.acme.com");
+    assert_eq!(house.post(&at, &cookie, &back).await.status, 303);
+    assert!(engine.permissions(agent).await.unwrap().is_empty());
+    let asked = engine.read_web_page(&caller, url, live()).await.unwrap();
+    assert_eq!(asked.status, Status::AwaitingApproval);
 }

@@ -8,6 +8,8 @@ use cambium_engine::{
     Outcome, Parts, PersonCredential, PublishRequest, Publisher, RunReport, Sandbox, StageTimes,
     ToolName, ToolResult, Wanted, check_importing, check_module, draft_document,
 };
+use cambium_engine::{Command, CommandEnd, CommandFault, LowLevelParts, Readable, Workbench};
+use cambium_proxy::PageReach;
 use cambium_proxy::{
     AskId, BoxFuture, Clock, ContentHash, Effect, Host, KeySource, Limits, Proxy, ProxyParts,
     RunId, Scheme, Session, SystemClock, SystemResolver, Vault, request_digest,
@@ -60,6 +62,18 @@ impl Checker for Here {
         wanted: &'a Wanted,
     ) -> BoxFuture<'a, Result<Result<Drafts, DocumentFault>, String>> {
         Box::pin(async move { Ok(draft_document(document, wanted)) })
+    }
+}
+
+/// Nothing is run or read here.
+struct Idle;
+impl Workbench for Idle {
+    fn run<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<CommandEnd, CommandFault>> {
+        Box::pin(async { Err(CommandFault::Output) })
+    }
+
+    fn readable<'a>(&'a self, _: &'a [u8]) -> BoxFuture<'a, Result<Readable, String>> {
+        Box::pin(async { Ok(Readable::default()) })
     }
 }
 
@@ -116,6 +130,10 @@ impl House {
             sandbox: Arc::new(Echo),
             checker: Arc::new(Here),
             authors: Authors::default(),
+            low_level: Some(LowLevelParts {
+                workbench: Arc::new(Idle),
+                reach: PageReach::default(),
+            }),
             clock,
             settings: cambium_engine::Settings {
                 console_url: "http://127.0.0.1".into(),

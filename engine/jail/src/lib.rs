@@ -35,6 +35,6 @@ pub use jail::{Jail, JailConfig};
 pub use layers::LayerReport;
 pub use limits::WorkerLimits;
 pub use oneshot::{OneshotError, OneshotLimits};
-pub use program::{Program, ProgramEnd, ProgramError, ProgramLimits, Shown};
+pub use program::{Kept, Program, ProgramEnd, ProgramError, ProgramLimits, Shown};
 pub use role::{OneshotFn, role_main};
 pub use worker::{JobReader, JobWriter, Leash, Origin, Worker};

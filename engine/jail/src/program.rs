@@ -7,9 +7,11 @@
 
 mod filter;
 mod inside;
+mod kept;
 mod tree;
 
 pub(crate) use inside::main;
+pub use kept::Kept;
 
 use crate::control::Hello;
 use crate::error::JailError;
@@ -46,8 +48,12 @@ pub struct Program {
     /// Files made for it, readable: where, and their bytes.
     #[serde(skip)]
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// Its working directory: empty and writable, gone with it.
+    /// Its working directory: writable, gone with it.
     pub scratch: PathBuf,
+    /// What lies in the working directory at the start, writable: where in it,
+    /// and the bytes.
+    #[serde(skip)]
+    pub seeds: Vec<(PathBuf, Vec<u8>)>,
     /// What it may use.
     pub limits: ProgramLimits,
 }
@@ -78,6 +84,13 @@ pub struct ProgramLimits {
     pub scratch_bytes: u64,
     /// Standard output and standard error, bytes each.
     pub output_bytes: usize,
+    /// What is read beyond that and dropped, bytes each; a program that says
+    /// more is ended.
+    pub dropped_bytes: usize,
+    /// Files brought back from the working directory after its end.
+    pub kept_files: usize,
+    /// Their bytes, all together.
+    pub kept_bytes: usize,
 }
 
 impl Default for ProgramLimits {
@@ -89,6 +102,9 @@ impl Default for ProgramLimits {
             processes: 64,
             scratch_bytes: 64 * 1024 * 1024,
             output_bytes: 1024 * 1024,
+            dropped_bytes: 0,
+            kept_files: 0,
+            kept_bytes: 0,
         }
     }
 }
@@ -102,6 +118,12 @@ pub struct ProgramEnd {
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.
     pub stderr: Vec<u8>,
+    /// It wrote more to standard output than is kept.
+    pub stdout_cut: bool,
+    /// It wrote more to standard error than is kept.
+    pub stderr_cut: bool,
+    /// What it left in its working directory, as far as that is brought back.
+    pub kept: Kept,
 }
 
 /// Why there is no end of a program's own.
@@ -130,27 +152,26 @@ impl Jail {
     ) -> Result<ProgramEnd, ProgramError> {
         let limits = &program.limits;
         let started = start(self.inner(), program).await?;
-        let Started { control, stdin: mut input, stdout, stderr, end, leash } = started;
+        let Started { control, stdin: mut input, stdout, stderr, kept, end, leash } = started;
         let feed = async {
             // A program that does not read its input closes it early.
             let _ = input.write_all(stdin).await;
             drop(input);
         };
         let run = async {
-            let ((), out, err, hello) = tokio::join!(
-                feed,
-                heard(stdout, limits.output_bytes),
-                heard(stderr, limits.output_bytes),
-                complaint(control)
-            );
+            // What says too much is ended at once, not when it has ended by itself.
+            let said = async {
+                tokio::try_join!(heard(stdout, limits), heard(stderr, limits), left(kept, limits))
+            };
+            let ((), said, hello) = tokio::join!(feed, said, complaint(control));
             if let Some(reason) = hello {
                 return Err(ProgramError::Unavailable(reason));
             }
-            let (stdout, stderr) = (out?, err?);
+            let ((stdout, stdout_cut), (stderr, stderr_cut), kept) = said?;
             let reaped = end.await.map_err(|_| JailError::Closed)?;
             match reaped.code {
                 Some(EXIT_BOOT) => Err(ProgramError::Unavailable("it ended before it ran".into())),
-                Some(code) => Ok(ProgramEnd { code, stdout, stderr }),
+                Some(code) => Ok(ProgramEnd { code, stdout, stderr, stdout_cut, stderr_cut, kept }),
                 // Its supervisor ends by a signal only when the jail sends one.
                 None => Err(JailError::Closed.into()),
             }
@@ -166,6 +187,8 @@ struct Started {
     stdin: pipe::Sender,
     stdout: pipe::Receiver,
     stderr: pipe::Receiver,
+    /// What is brought back of its working directory.
+    kept: pipe::Receiver,
     end: oneshot::Receiver<Reaped>,
     /// Kills what runs when it is dropped.
     leash: oneshot::Sender<Infallible>,
@@ -180,6 +203,7 @@ async fn start(jail: &Arc<Inner>, program: &Program) -> Result<Started, ProgramE
     let (stdin_theirs, stdin) = std::io::pipe().map_err(text)?;
     let (stdout, stdout_theirs) = std::io::pipe().map_err(text)?;
     let (stderr, stderr_theirs) = std::io::pipe().map_err(text)?;
+    let (kept, kept_theirs) = std::io::pipe().map_err(text)?;
     let arguments: Vec<OsString> = vec![PROGRAM.into(), length.into()];
     let pidfd = jail.start(arguments, theirs, payload).await?;
     let process = Process::new(pidfd).map_err(text)?;
@@ -197,23 +221,54 @@ async fn start(jail: &Arc<Inner>, program: &Program) -> Result<Started, ProgramE
             Err(error) => tracing::error!(%error, "a jailed program could not be reaped"),
         }
     });
-    let streams = [stdin_theirs.as_raw_fd(), stdout_theirs.as_raw_fd(), stderr_theirs.as_raw_fd()];
+    let streams = [
+        stdin_theirs.as_raw_fd(),
+        stdout_theirs.as_raw_fd(),
+        stderr_theirs.as_raw_fd(),
+        kept_theirs.as_raw_fd(),
+    ];
     sys::send_message(control.as_fd(), b"go", &streams).map_err(text)?;
     Ok(Started {
         control,
         stdin: pipe::Sender::from_owned_fd(stdin.into()).map_err(text)?,
         stdout: pipe::Receiver::from_owned_fd(stdout.into()).map_err(text)?,
         stderr: pipe::Receiver::from_owned_fd(stderr.into()).map_err(text)?,
+        kept: pipe::Receiver::from_owned_fd(kept.into()).map_err(text)?,
         end,
         leash,
     })
 }
 
-async fn heard(stream: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, ProgramError> {
+/// The beginning of what a program says, and whether it said more.
+async fn heard(
+    mut stream: impl AsyncRead + Unpin,
+    limits: &ProgramLimits,
+) -> Result<(Vec<u8>, bool), ProgramError> {
+    let most = limits.output_bytes;
+    let broke = |error: std::io::Error| JailError::Launch(error.to_string());
     let mut bytes = Vec::new();
-    let read = stream.take(most as u64 + 1).read_to_end(&mut bytes).await;
+    (&mut stream).take(most as u64).read_to_end(&mut bytes).await.map_err(broke)?;
+    if bytes.len() < most {
+        return Ok((bytes, false));
+    }
+    let mut rest = stream.take(limits.dropped_bytes as u64 + 1);
+    let dropped = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map_err(broke)?;
+    match dropped > limits.dropped_bytes as u64 {
+        true => Err(ProgramError::Output(most)),
+        false => Ok((bytes, dropped > 0)),
+    }
+}
+
+/// What was left in the working directory, read no further than it may go.
+async fn left(
+    stream: impl AsyncRead + Unpin,
+    limits: &ProgramLimits,
+) -> Result<Kept, ProgramError> {
+    let mut bytes = Vec::new();
+    let most = kept::most_bytes(limits) as u64;
+    let read = stream.take(most).read_to_end(&mut bytes).await;
     read.map_err(|error| JailError::Launch(error.to_string()))?;
-    if bytes.len() > most { Err(ProgramError::Output(most)) } else { Ok(bytes) }
+    kept::read(&bytes, limits).map_err(|why| JailError::Launch(why.into()).into())
 }
 
 /// Why the program never ran; `None` once it runs, which closes the socket.

@@ -171,6 +171,30 @@ pub(crate) fn wait_code(pidfd: BorrowedFd<'_>) -> Result<i32> {
     Ok(if info.si_code == libc::CLD_EXITED { status } else { 128 + status })
 }
 
+/// Kills every other process of the pid namespace this one is the first of, and
+/// reaps them all.
+pub(crate) fn end_all_others() -> Result<()> {
+    if own_pid() != 1 {
+        return Err(Error::other("not the first process of a namespace"));
+    }
+    // SAFETY: -1 means every process this one can see but itself; the first
+    // process of a namespace sees its own namespace only.
+    if let Err(error) = check_int(unsafe { libc::kill(-1, libc::SIGKILL) })
+        && error.raw_os_error() != Some(libc::ESRCH)
+    {
+        return Err(error);
+    }
+    loop {
+        // SAFETY: a null status is allowed.
+        match check_int(unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) }) {
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Fails unless the process is an unreaped child of this process.
 pub(crate) fn is_child(pidfd: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: a null siginfo is allowed; nothing is written and nothing reaped.

@@ -1,5 +1,5 @@
-//! What agents proposed to a person: a connection to make, or a credential to
-//! enter again. A proposal gives no right: a person makes what it speaks of, or
+//! What agents proposed to a person: a connection to make, a credential to enter
+//! again, something to be allowed. A proposal gives no right: a person makes what it speaks of, or
 //! refuses it, and it leaves `open` once, by compare-and-swap.
 
 use super::Answering;
@@ -41,6 +41,24 @@ pub enum Proposal {
     Credential {
         /// Why, in the agent's words; empty when it gave none.
         reason: String,
+    },
+    /// To be allowed something, once for it.
+    Permission(Permission),
+}
+
+/// What a person can allow an agent by a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "to", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Permission {
+    /// To read pages of a host.
+    ReadPages {
+        /// `HOST` or `HOST:PORT`.
+        host: String,
+    },
+    /// To have tools made against a connection.
+    MakeTools {
+        /// Its id.
+        connection: String,
     },
 }
 

@@ -3,16 +3,18 @@
 //! that what is held, sent and refused is what a module would see. The vendor's
 //! port is closed; what the proxy let go is counted in its audit.
 
+use crate::low_level::Puppet;
 use cambium_engine::{
     Agent, AskView, Authors, CallRequest, Caller, CheckReport, Checker, DecideRequest,
-    DocumentFault, Drafts, Engine, EngineError, Envelope, Event, Job, Live, NewAgent,
-    NewConnection, Outcome, Parts, PersonCredential, PersonProof, PublishRequest, Published,
-    Publisher, RunReport, Sandbox, Settings, StageTimes, ToolName, ToolResult, Wanted,
+    DocumentFault, Drafts, Engine, EngineError, Envelope, Event, Job, Live, LowLevelParts,
+    NewAgent, NewConnection, Outcome, Parts, PersonCredential, PersonProof, PublishRequest,
+    Published, Publisher, RunReport, Sandbox, Settings, StageTimes, ToolName, ToolResult, Wanted,
     check_importing, check_module, draft_document,
 };
 use cambium_proxy::{
     Answer, AuditEvent, AuditKind, AuditSink, BoxFuture, Clock, Connection, Exception, Host,
-    KeySource, Limits, OutboundRequest, Proxy, ProxyParts, Resolve, Scheme, Secret, Session, Vault,
+    KeySource, Limits, OutboundRequest, PageReach, Proxy, ProxyParts, Resolve, Scheme, Secret,
+    Session, Vault,
 };
 use cambium_store::Store;
 use serde_json::{Value, json};
@@ -172,6 +174,7 @@ pub(crate) struct House {
     pub(crate) engine: Arc<Engine>,
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Arc<Scripted>,
+    pub(crate) workbench: Arc<Puppet>,
     pub(crate) clock: Arc<TestClock>,
     proxy: Arc<Proxy>,
     key: KeyFile,
@@ -253,6 +256,7 @@ impl House {
         .await
         .unwrap();
         let sandbox = Arc::new(Scripted::default());
+        let workbench = Arc::new(Puppet::default());
         let engine = Engine::start(Parts {
             node: node.into(),
             store: store.clone(),
@@ -261,12 +265,16 @@ impl House {
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
             authors: Authors::default(),
+            low_level: Some(LowLevelParts {
+                workbench: workbench.clone(),
+                reach: PageReach::default(),
+            }),
             clock: clock.clone(),
             settings: Settings { console_url: "http://127.0.0.1:7171".into(), wait_budget },
         })
         .await
         .unwrap();
-        Self { engine, store, sandbox, clock, proxy, key, wait_budget }
+        Self { engine, store, sandbox, workbench, clock, proxy, key, wait_budget }
     }
 
     /// A person with a code in hand.

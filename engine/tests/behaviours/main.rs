@@ -8,6 +8,7 @@ mod executing;
 mod flood;
 mod held;
 mod house;
+mod low_level;
 mod model;
 mod persons;
 mod properties;

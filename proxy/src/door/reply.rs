@@ -86,6 +86,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::ProxyFailed(_)
         | Refusal::AuditUnavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::PathInvalid(_)
+        | Refusal::UrlInvalid(_)
         | Refusal::PathAmbiguous(_)
         | Refusal::PathNotRelative(_)
         | Refusal::PathTooLong(_)

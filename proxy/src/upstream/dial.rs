@@ -7,7 +7,7 @@ use super::Network;
 use super::wire::Wire;
 use crate::resolve::guarded;
 use crate::target::authority;
-use crate::{Connection, Exception, Host, Refusal};
+use crate::{Exception, Host, Refusal};
 use http::Uri;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
@@ -55,13 +55,13 @@ struct Reach {
 impl Dialler {
     pub(super) fn new(
         hosts: &[Host],
-        connection: &Connection,
+        exceptions: &[Exception],
         network: Network,
         tls: Arc<ClientConfig>,
     ) -> Self {
         let reach = Reach {
             hosts: hosts.to_vec(),
-            exceptions: connection.exceptions.clone(),
+            exceptions: exceptions.to_vec(),
             network,
             tls: TlsConnector::from(tls),
         };

@@ -3,7 +3,7 @@
 //! not be: it would ignore signals and owe reaping), and the program. The death
 //! of either of the first ends the whole namespace.
 
-use super::{Program, filter, tree};
+use super::{Program, filter, kept, tree};
 use crate::control::Hello;
 use crate::layers::{self, Applied};
 use crate::role::EXIT_BOOT;
@@ -22,7 +22,11 @@ use std::process::{Command, ExitCode};
 struct Head {
     program: Program,
     files: Vec<(PathBuf, usize)>,
+    seeds: Vec<(PathBuf, usize)>,
 }
+
+/// Where the first process keeps the way out for what is brought back.
+const KEPT: RawFd = 1;
 
 /// The layers that must hold; without one the program does not run.
 const REQUIRED: [&str; 4] =
@@ -30,12 +34,15 @@ const REQUIRED: [&str; 4] =
 
 /// A program as it crosses to its process: length of the head, head, files.
 pub(super) fn payload(program: &Program) -> IoResult<Vec<u8>> {
-    let files = program.files.iter().map(|(path, bytes)| (path.clone(), bytes.len())).collect();
-    let head = serde_json::to_vec(&Head { program: program.clone(), files })?;
+    let lengths = |files: &[(PathBuf, Vec<u8>)]| {
+        files.iter().map(|(path, bytes)| (path.clone(), bytes.len())).collect()
+    };
+    let (files, seeds) = (lengths(&program.files), lengths(&program.seeds));
+    let head = serde_json::to_vec(&Head { program: program.clone(), files, seeds })?;
     let length = u32::try_from(head.len()).map_err(Error::other)?;
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend_from_slice(&head);
-    for (_, file) in &program.files {
+    for (_, file) in program.files.iter().chain(&program.seeds) {
         bytes.extend_from_slice(file);
     }
     Ok(bytes)
@@ -46,12 +53,14 @@ fn read(bytes: &[u8]) -> Result<Program, String> {
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (head, mut rest) = rest.split_at_checked(length).ok_or_else(short)?;
-    let Head { mut program, files } =
+    let Head { mut program, files, seeds } =
         serde_json::from_slice(head).map_err(|error| error.to_string())?;
-    for (path, length) in files {
-        let (file, after) = rest.split_at_checked(length).ok_or_else(short)?;
-        program.files.push((path, file.to_vec()));
-        rest = after;
+    for (into, lengths) in [(&mut program.files, files), (&mut program.seeds, seeds)] {
+        for (path, length) in lengths {
+            let (file, after) = rest.split_at_checked(length).ok_or_else(short)?;
+            into.push((path, file.to_vec()));
+            rest = after;
+        }
     }
     Ok(program)
 }
@@ -87,8 +96,8 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     let mut word = [0; 8];
     let (_, streams) =
         sys::receive_message(control.as_fd(), &mut word).map_err(at("the control socket"))?;
-    let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|streams| format!("{} streams came instead of three", streams.len()))?;
+    let [stdin, stdout, stderr, kept] = <[OwnedFd; 4]>::try_from(streams)
+        .map_err(|streams| format!("{} streams came instead of four", streams.len()))?;
 
     let root = tree::root(&program)?;
     // As root the tree is made with root's right to read it, before root is left.
@@ -114,13 +123,13 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     match sys::fork(false).map_err(at("fork"))? {
         Forked::Child => {
             let streams = [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()];
-            match first(&program, filter, streams) {
+            match first(&program, filter, streams, &kept) {
                 Ok(code) => sys::exit_now(code),
                 Err(reason) => Err(reason),
             }
         }
         Forked::Parent(child) => {
-            drop((stdin, stdout, stderr));
+            drop((stdin, stdout, stderr, kept));
             // Only the others may still speak on it.
             sys::dup_to(0, FIRST).map_err(at("the control socket"))?;
             // A bounding set that stays (an ordinary user's) is empty of use here.
@@ -131,8 +140,14 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     }
 }
 
-/// The first process of the pid namespace: waits for the program.
-fn first(program: &Program, filter: filter::Filter, streams: [RawFd; 3]) -> Result<i32, String> {
+/// The first process of the pid namespace: waits for the program, ends whatever
+/// it left running and hands out what it left lying.
+fn first(
+    program: &Program,
+    filter: filter::Filter,
+    streams: [RawFd; 3],
+    kept: &OwnedFd,
+) -> Result<i32, String> {
     let _ = layers::drop_capabilities();
     sys::die_with_parent().map_err(at("the death signal"))?;
     match sys::fork(false).map_err(at("fork"))? {
@@ -141,10 +156,18 @@ fn first(program: &Program, filter: filter::Filter, streams: [RawFd; 3]) -> Resu
             sys::dup_to(child.as_raw_fd(), 0).map_err(at("a descriptor"))?;
             // Closed with all others below; its copy stays.
             std::mem::forget(child);
-            sys::close_from(1, false).map_err(at("closing descriptors"))?;
+            sys::dup_to(kept.as_raw_fd(), KEPT).map_err(at("a descriptor"))?;
+            sys::close_from(KEPT + 1, false).map_err(at("closing descriptors"))?;
             sys::prctl(libc::PR_SET_DUMPABLE, 0, 0).map_err(at("dumpable"))?;
             // Orphans that end before the program wait for the namespace's end.
-            sys::wait_code(sys::adopt(0).as_fd()).map_err(at("waiting"))
+            let code = sys::wait_code(sys::adopt(0).as_fd()).map_err(at("waiting"))?;
+            let out = sys::adopt(KEPT);
+            if program.limits.kept_files > 0 {
+                // Nothing may change while it is read.
+                sys::end_all_others().map_err(at("ending what was left"))?;
+                kept::write(&program.scratch, &program.limits, out);
+            }
+            Ok(code)
         }
     }
 }

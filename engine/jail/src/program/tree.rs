@@ -10,7 +10,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::fs::{self, DirBuilder};
-use std::io::{Error, ErrorKind, Result as IoResult};
+use std::io::{Error, ErrorKind, Result as IoResult, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Component, Path, PathBuf};
 
@@ -65,10 +65,38 @@ pub(super) fn build(program: &Program, root: &Path) -> Result<(), String> {
     let scratch = inside(root, &program.scratch).and_then(|place| {
         folder(&place)?;
         sys::mount_tmpfs(&place, program.limits.scratch_bytes, INODES, 0o700)?;
-        if sys::effective_uid() == 0 { chown(&place, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+        given(&place)?;
+        Ok(place)
     });
-    scratch.map_err(|error| named(&program.scratch, error))?;
+    let scratch = scratch.map_err(|error| named(&program.scratch, error))?;
+    for (at, bytes) in &program.seeds {
+        seed(&scratch, at, bytes).map_err(|error| named(at, error))?;
+    }
     sys::make_read_only(root, false).map_err(|error| named(root, error))
+}
+
+/// Puts a file into the working directory, the program's to change.
+fn seed(scratch: &Path, at: &Path, bytes: &[u8]) -> IoResult<()> {
+    if at.is_absolute() {
+        return Err(Error::new(ErrorKind::InvalidInput, "not below the working directory"));
+    }
+    let place = inside(scratch, &Path::new("/").join(at))?;
+    let mut above = scratch.to_owned();
+    for part in at.parent().into_iter().flat_map(Path::components) {
+        above.push(part);
+        if !above.is_dir() {
+            fs::create_dir(&above)?;
+            given(&above)?;
+        }
+    }
+    let mut file = fs::File::create_new(&place)?;
+    file.write_all(bytes)?;
+    given(&place)
+}
+
+/// Makes it the property of the program's user.
+fn given(place: &Path) -> IoResult<()> {
+    if sys::effective_uid() == 0 { chown(place, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
 }
 
 /// Makes the tree the root of this process.

@@ -160,6 +160,7 @@ impl World {
             sandbox: puppet.clone(),
             checker: Arc::new(InProcess),
             authors: Authors::default(),
+            low_level: None,
             clock: clock.clone(),
             settings: Settings { console_url: "http://127.0.0.1:7171".into(), wait_budget },
         })
