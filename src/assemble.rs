@@ -10,6 +10,7 @@ use crate::control::{Audit, ControlSocket, Front};
 use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
 use crate::failure::Failure;
 use crate::listener::Listener;
+use crate::notify::{self, Webhook};
 use crate::outside::{self, Outside};
 use crate::typescript::TypeScript;
 use crate::workbench::JailedWorkbench;
@@ -169,6 +170,7 @@ async fn sandbox(config: &Config) -> Result<Arc<IsolateSandbox>, Failure> {
 impl Server {
     /// Builds everything and opens the doors.
     pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
+        let webhook = config.notify.as_ref().map(Webhook::new).transpose()?;
         let listener = Listener::bind(config.listen).await?;
         let data_dir = DataDir::lock(&config.data_dir)?;
         let address = listener.address();
@@ -220,6 +222,8 @@ impl Server {
             stop.clone(),
         );
         tasks.spawn(keeping);
+        let (engine, clock) = (house.engine.clone(), house.ground.clock.clone());
+        tasks.spawn(notify::watch(engine, clock, webhook, stop.clone()));
         let router = router(&house, &url, address, dev_agent, &stop, &tasks);
         tasks.spawn(listener.serve(router, tasks.clone(), stop.clone()));
         Ok(Self { data_dir, house, url, first_code, outside, stop, tasks })

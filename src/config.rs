@@ -61,8 +61,19 @@ pub(crate) struct Config {
     pub(crate) audit: Audit,
     /// The model that writes tools for acquire.
     pub(crate) author: Option<AuthorConfig>,
+    /// Where a person is told that something waits.
+    pub(crate) notify: Option<NotifyConfig>,
     /// Where `read_web_page` may read from beside public hosts.
     pub(crate) pages: PageReach,
+}
+
+/// Where a person is told that something waits for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotifyConfig {
+    /// The address that is posted to.
+    pub(crate) url: String,
+    /// The file with the key of the signature, absolute.
+    pub(crate) key_file: PathBuf,
 }
 
 /// What an endpoint speaks.
@@ -165,6 +176,20 @@ struct Raw {
     audit: RawAudit,
     author: Option<RawAuthor>,
     pages: RawPages,
+    notify: Option<RawNotify>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawNotify {
+    url: String,
+    key_file: PathBuf,
+}
+
+impl RawNotify {
+    fn valid(self) -> Result<NotifyConfig, Failure> {
+        Ok(NotifyConfig { url: self.url, key_file: absolute(self.key_file)? })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -307,6 +332,7 @@ impl Config {
             },
             author: raw.author.map(RawAuthor::valid).transpose()?,
             pages: raw.pages.valid()?,
+            notify: raw.notify.map(RawNotify::valid).transpose()?,
         })
     }
 

@@ -72,7 +72,7 @@ pub use preview::{Preview, PreviewRequest};
 pub use proxy::{Admission, Proxy, ProxyParts, Rotated, Sealing};
 pub use refusal::{Fault, Refusal};
 pub use request::{Body, OutboundRequest, Reply};
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::{Resolve, SystemResolver, public_addresses};
 pub use review::{Explanation, Review, Supposed, Verdict};
 pub use scheme::{
     AwsScheme, ClientAuth, ClientScheme, CodeScheme, Endpoint, EntryFault, HmacAlgorithm,

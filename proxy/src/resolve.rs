@@ -27,6 +27,14 @@ impl Resolve for SystemResolver {
     }
 }
 
+/// The addresses of a public host, looked up once and guarded like a vendor's:
+/// for a notice that a person's own configuration sends, never for a tool.
+pub async fn public_addresses(name: &str, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    check_host(name, &[])?;
+    let host = Host { label: name.to_owned(), name: name.to_owned(), port };
+    guarded(&SystemResolver, &host, &[], &[], &Limits::default()).await
+}
+
 /// Names that stand for metadata whatever they resolve to.
 const METADATA_NAMES: &[&str] = &["metadata.google.internal", "metadata", "instance-data"];
 

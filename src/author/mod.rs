@@ -3,21 +3,16 @@
 //! its answers is `engine`'s; here are the two wire formats and the key, which
 //! is read from its file for each question and shown to nobody.
 
-mod post;
-
 use crate::config::{AuthorConfig, AuthorKind};
 use crate::failure::Failure;
+use crate::post::{Endpoint, Reach, read_key};
 use cambium_engine::{Author, Said, Turn};
 use cambium_proxy::BoxFuture;
 use http::HeaderValue;
-use post::Endpoint;
 use serde_json::{Value, json};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// Longest key file, bytes.
-const KEY_BYTES: u64 = 8 * 1024;
 /// Longest answer asked of a model, tokens: a module of a few hundred lines.
 const ANSWER_TOKENS: u64 = 8_000;
 /// The version of Anthropic's interface that is spoken.
@@ -40,7 +35,7 @@ impl ModelAuthor {
             AuthorKind::Openai => "/chat/completions",
             AuthorKind::Anthropic => "/v1/messages",
         };
-        let endpoint = Endpoint::new(&config.url, path, config.timeout)?;
+        let endpoint = Endpoint::new("author.url", &config.url, path, config.timeout, Reach::Any)?;
         if let Some(file) = &config.key_file {
             read_key(file).map_err(|reason| {
                 Failure::new("config_invalid", reason, "name a file with the key, of mode 0600")
@@ -135,23 +130,5 @@ impl Author for ModelAuthor {
             let counted = (asked + text.chars().count() as u64) / CHARS_PER_TOKEN;
             Ok(Said { tokens: tokens.unwrap_or(counted), text })
         })
-    }
-}
-
-/// The first line of the key's file, which nobody else may read.
-fn read_key(file: &Path) -> Result<Zeroizing<String>, String> {
-    let shown = file.display();
-    let unread = |error: std::io::Error| format!("the key file {shown} cannot be read: {error}");
-    let metadata = std::fs::metadata(file).map_err(unread)?;
-    if metadata.mode() & 0o077 != 0 {
-        return Err(format!("the key file {shown} can be read by others"));
-    }
-    if metadata.len() > KEY_BYTES {
-        return Err(format!("the key file {shown} has more than {KEY_BYTES} bytes"));
-    }
-    let text = Zeroizing::new(std::fs::read_to_string(file).map_err(unread)?);
-    match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
-        Some(line) => Ok(Zeroizing::new(line.to_owned())),
-        None => Err(format!("the key file {shown} is empty")),
     }
 }

@@ -1,6 +1,7 @@
-//! One POST to the endpoint a person configured, and its bounded answer: TLS
-//! with public roots, no redirects, one deadline for all of it. The one place
-//! outside `proxy` that dials, since this is no request of a tool's.
+//! One POST to an endpoint a person configured, and its bounded answer: TLS with
+//! public roots, no redirects, one deadline for all of it; and the file its key
+//! is in. The one place outside `proxy` that dials, since this is no request of
+//! a tool's.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -9,33 +10,54 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use zeroize::Zeroizing;
 
+/// Longest key file, bytes.
+const KEY_BYTES: u64 = 8 * 1024;
 /// Largest answer, bytes.
 const ANSWER_BYTES: usize = 2 * 1024 * 1024;
 
+/// Which addresses an https endpoint's name may lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Any: a model may run in the person's own network.
+    Any,
+    /// Public ones, by the proxy's own guard.
+    Public,
+}
+
 /// Where the questions go.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     host: String,
     port: u16,
     target: String,
     tls: Option<TlsConnector>,
     timeout: Duration,
+    reach: Reach,
 }
 
 impl Endpoint {
     /// `https://…`, or `http://` on this machine.
-    pub(super) fn new(url: &str, path: &str, timeout: Duration) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        setting: &str,
+        url: &str,
+        path: &str,
+        timeout: Duration,
+        reach: Reach,
+    ) -> Result<Self, Failure> {
         let wrong = |reason: &str| {
             Failure::new(
                 "config_invalid",
-                format!("`author.url` {reason}"),
-                "write it like https://api.openai.com/v1 or https://api.anthropic.com",
+                format!("`{setting}` {reason}"),
+                "write it like https://api.example.com/v1",
             )
         };
         let uri: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
@@ -60,11 +82,12 @@ impl Endpoint {
             host,
             tls,
             timeout,
+            reach,
         })
     }
 
     /// Status and body of the answer. The error is a sentence without a header.
-    pub(super) async fn post(
+    pub(crate) async fn post(
         &self,
         headers: Vec<(&'static str, HeaderValue)>,
         body: Vec<u8>,
@@ -90,8 +113,13 @@ impl Endpoint {
     // A person configured this address; no module and no agent can change it.
     #[allow(clippy::disallowed_methods)]
     async fn dial(&self) -> Result<TcpStream, String> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-        stream.map_err(|error| format!("it cannot be reached: {error}"))
+        let unreached = |error: std::io::Error| format!("it cannot be reached: {error}");
+        if self.reach == Reach::Public && self.tls.is_some() {
+            let addresses = cambium_proxy::public_addresses(&self.host, self.port).await;
+            let addresses: Vec<SocketAddr> = addresses.map_err(|refusal| refusal.to_string())?;
+            return TcpStream::connect(addresses.as_slice()).await.map_err(unreached);
+        }
+        TcpStream::connect((self.host.as_str(), self.port)).await.map_err(unreached)
     }
 
     async fn exchange(
@@ -129,6 +157,24 @@ impl Endpoint {
                 Err(error) => Err(broke(error)),
             },
         }
+    }
+}
+
+/// The first line of the key's file, which nobody else may read.
+pub(crate) fn read_key(file: &Path) -> Result<Zeroizing<String>, String> {
+    let shown = file.display();
+    let unread = |error: std::io::Error| format!("the key file {shown} cannot be read: {error}");
+    let metadata = std::fs::metadata(file).map_err(unread)?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(format!("the key file {shown} can be read by others"));
+    }
+    if metadata.len() > KEY_BYTES {
+        return Err(format!("the key file {shown} has more than {KEY_BYTES} bytes"));
+    }
+    let text = Zeroizing::new(std::fs::read_to_string(file).map_err(unread)?);
+    match text.lines().next().map(str::trim).filter(|line| !line.is_empty()) {
+        Some(line) => Ok(Zeroizing::new(line.to_owned())),
+        None => Err(format!("the key file {shown} is empty")),
     }
 }
 
