@@ -3,7 +3,7 @@
 //! sandbox, then vault, database, proxy, engine, and only then the doors.
 
 use crate::author::ModelAuthor;
-use crate::checker::{JailedChecker, refused};
+use crate::checker::JailedChecker;
 use crate::cli::already;
 use crate::config::Config;
 use crate::control::{Audit, ControlSocket, Front};
@@ -12,13 +12,13 @@ use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::notify::{self, Webhook};
 use crate::outside::{self, Outside};
+use crate::sandboxes::Sandboxes;
 use crate::typescript::TypeScript;
 use crate::workbench::JailedWorkbench;
 use cambium_engine::{
     AuthorBudget, Authors, Engine, EngineError, LowLevelParts, NewAgent, Parts, PersonCredential,
     Settings,
 };
-use cambium_isolate::{IsolateConfig, IsolateError, IsolateSandbox};
 use cambium_mcp::{DevAgent, HttpConfig};
 use cambium_proxy::{
     Clock, DoorFrame, KeySource, Limits, Proxy, ProxyParts, SystemClock, SystemResolver, Vault,
@@ -52,7 +52,7 @@ struct Ground {
 struct House {
     ground: Ground,
     checker: Arc<JailedChecker>,
-    sandbox: Arc<IsolateSandbox>,
+    sandbox: Arc<Sandboxes>,
     workbench: Arc<JailedWorkbench>,
     engine: Arc<Engine>,
 }
@@ -118,7 +118,7 @@ impl House {
         let checker = JailedChecker::start(switches.zygote, switches.allow_weak, typescript);
         let checker = checker.await?;
         let checker = Arc::new(checker);
-        let sandbox = sandbox(config).await?;
+        let sandbox = Arc::new(Sandboxes::start(config).await?);
         let workbench = Arc::new(JailedWorkbench::start()?);
         let low_level = LowLevelParts { workbench: workbench.clone(), reach: config.pages.clone() };
         let engine = Engine::start(Parts {
@@ -151,20 +151,6 @@ fn authors(config: &Config) -> Result<Authors, Failure> {
     let Some(author) = &config.author else { return Ok(Authors::default()) };
     let budget = AuthorBudget { attempts: author.attempts, tokens: author.tokens };
     Ok(Authors { model: Some(Arc::new(ModelAuthor::new(author)?)), budget })
-}
-
-async fn sandbox(config: &Config) -> Result<Arc<IsolateSandbox>, Failure> {
-    let started = IsolateSandbox::start(IsolateConfig {
-        zygote: config.sandbox.zygote,
-        pool: config.sandbox.pool,
-        allow_weak: config.sandbox.allow_weak,
-        ..IsolateConfig::default()
-    });
-    match started.await {
-        Ok(sandbox) => Ok(Arc::new(sandbox)),
-        Err(IsolateError::Jail(error)) => Err(refused(&error)),
-        Err(error) => Err(Failure::new("sandbox_unavailable", error.to_string(), error.next())),
-    }
 }
 
 impl Server {

@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) wait_budget: Duration,
     /// Folder of TypeScript's native compiler; without one types are not checked.
     pub(crate) typescript: Option<PathBuf>,
+    /// The binary that runs components; unset: the one beside this, if any.
+    pub(crate) components: Option<PathBuf>,
     /// Switches of the sandbox.
     pub(crate) sandbox: Sandbox,
     /// What is logged, and how.
@@ -171,6 +173,7 @@ struct Raw {
     listen: Option<String>,
     wait_budget_seconds: Option<u64>,
     typescript: Option<PathBuf>,
+    components: Option<PathBuf>,
     sandbox: RawSandbox,
     log: RawLog,
     audit: RawAudit,
@@ -310,6 +313,7 @@ impl Config {
             listen: loopback("listen", listen.as_deref().unwrap_or(DEFAULT_LISTEN))?,
             wait_budget: Duration::from_secs(wait),
             typescript: raw.typescript,
+            components: raw.components.map(absolute).transpose()?,
             sandbox: Sandbox {
                 pool,
                 zygote: !overrides.no_zygote && raw.sandbox.zygote.unwrap_or(true),

@@ -20,6 +20,7 @@ mod notify;
 mod outside;
 mod paste;
 mod post;
+mod sandboxes;
 mod sdk;
 mod typescript;
 mod workbench;

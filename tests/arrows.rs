@@ -12,7 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cambium-proxy", &[]),
     ("cambium-engine", &["cambium-proxy"]),
     ("cambium-jail", &[]),
-    ("cambium-isolate", &["cambium-jail", "cambium-engine", "cambium-proxy"]),
+    ("cambium-driver", &["cambium-jail", "cambium-engine", "cambium-proxy"]),
+    ("cambium-isolate", &["cambium-driver", "cambium-jail", "cambium-engine", "cambium-proxy"]),
+    ("cambium-component", &["cambium-driver", "cambium-jail", "cambium-engine", "cambium-proxy"]),
     ("cambium-store", &["cambium-proxy", "cambium-engine"]),
     ("cambium-mcp", &["cambium-engine"]),
     ("cambium-console", &["cambium-engine", "cambium-proxy"]),
@@ -45,6 +47,8 @@ const ABSENT: &[(&str, &[&str])] = &[
     ("cambium-mcp", &["v8", "deno_core", "askama", "sqlx"]),
     ("cambium-console", &["v8", "deno_core", "rmcp", "sqlx"]),
     ("cambium-store", &["v8", "deno_core", "rmcp", "askama"]),
+    ("cambium-driver", &["v8", "deno_core", "sqlx", "rmcp"]),
+    ("cambium-component", &["v8", "deno_core", "sqlx", "rmcp", "wasmtime"]),
     ("cambium-jail", &["v8", "deno_core", "rustls", "sqlx", "rmcp", "hyper"]),
 ];
 

@@ -99,12 +99,14 @@ impl From<EngineError> for Problem {
             | EngineError::ArgumentInvalid { .. }
             | EngineError::CheckFailed(_)
             | EngineError::DryRunFailed(_)
+            | EngineError::ComponentRefused(_)
             | EngineError::DocumentRefused(_)
             | EngineError::AcquireUnconfigured(_)
             | EngineError::OutOfRange { .. } => StatusCode::BAD_REQUEST,
             EngineError::Busy | EngineError::ProposalsFull(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::RunFailed { .. }
             | EngineError::Store(_)
+            | EngineError::ComponentsUnavailable(_)
             | EngineError::SandboxUnavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::told(status, error.code(), error.to_string(), error.next())

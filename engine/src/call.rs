@@ -151,14 +151,15 @@ impl Engine {
         let row = self.begin(caller, &loaded, request.dry_run, pace.detached, call_key).await?;
         *run = Some(row.id.clone());
         let admitted = self.admit(caller, &loaded, request.dry_run).await;
-        let Admitted { connection, grant, modules } = match admitted {
+        let Admitted { connection, grant, modules, component } = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.end_unrun(&row.id, &error).await;
                 return Err(error);
             }
         };
-        let job = job(&row, &loaded, &connection, modules, input, &pace);
+        let mut job = job(&row, &loaded, &connection, modules, input, &pace);
+        job.component = component;
         let budget = if pace.detached { DETACHED_WAIT } else { self.parts.settings.wait_budget };
         let desk = RunDesk::new(
             self.approvals.clone(),
@@ -281,7 +282,8 @@ impl Engine {
         };
         let grant = self.parts.proxy.admit(question).await?;
         let modules = self.modules(version, &connection).await?;
-        Ok(Admitted { connection, grant, modules })
+        let component = self.component(version).await?;
+        Ok(Admitted { connection, grant, modules, component })
     }
 
     /// Ends a run that never started executing: not a use.
@@ -339,6 +341,7 @@ struct Admitted {
     connection: Connection,
     grant: Grant,
     modules: Vec<(String, Arc<str>)>,
+    component: Option<(ContentHash, Arc<[u8]>)>,
 }
 
 /// How long a call may take and whether it is waited for.
@@ -386,6 +389,7 @@ fn job(
         tool: loaded.version.tool.to_string(),
         javascript: loaded.javascript.clone(),
         modules,
+        component: None,
         input,
         connection_slug: connection.slug.clone(),
         vendor: connection.vendor.clone(),

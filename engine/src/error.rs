@@ -69,6 +69,12 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file is no WebAssembly component that a tool can be.
+    #[error("the component was refused: {0}")]
+    ComponentRefused(String),
+    /// This server has nothing that runs components.
+    #[error("{0}")]
+    ComponentsUnavailable(String),
     /// The check found errors; publishing did nothing.
     #[error("the module does not pass the check: {}", first_of(.0))]
     CheckFailed(Vec<crate::Diagnostic>),
@@ -161,6 +167,8 @@ impl EngineError {
             Self::NameInvalid { .. } => "name_invalid",
             Self::InputInvalid(_) => "input_invalid",
             Self::ArgumentInvalid { .. } => "argument_invalid",
+            Self::ComponentRefused(_) => "component_refused",
+            Self::ComponentsUnavailable(_) => "components_unavailable",
             Self::CheckFailed(_) => "check_failed",
             Self::DocumentRefused(_) => "document_refused",
             Self::JobNotFound(_) => "job_not_found",
@@ -206,6 +214,16 @@ impl EngineError {
             }
             Self::InputInvalid(_) => "correct the named values and call again".into(),
             Self::ArgumentInvalid { .. } => "correct the argument and call again".into(),
+            Self::ComponentRefused(_) => {
+                "make a component that exports `run: func(input: string) -> result<string, \
+                 string>` and imports WASI 0.2 only; docs/components.md shows how"
+                    .into()
+            }
+            Self::ComponentsUnavailable(_) => {
+                "build the binary with `./dev components`, put it beside `cambium` or name it as \
+                 `components` in the configuration, and start the server again"
+                    .into()
+            }
             Self::CheckFailed(_) => "correct the module and check it again".into(),
             Self::JobNotFound(_) => "use the `jobId` an acquire of yours answered".into(),
             Self::AcquireUnconfigured(_) => {
@@ -263,6 +281,8 @@ impl EngineError {
             | Self::NameInvalid { .. }
             | Self::InputInvalid(_)
             | Self::ArgumentInvalid { .. }
+            | Self::ComponentRefused(_)
+            | Self::ComponentsUnavailable(_)
             | Self::CheckFailed(_)
             | Self::DryRunFailed(_)
             | Self::SdkNotListed { .. }

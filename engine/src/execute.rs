@@ -322,6 +322,7 @@ fn job(row: &RunRow, connection: &Connection, wall: Duration) -> Job {
         tool: row.tool.to_string(),
         javascript: "".into(),
         modules: Vec::new(),
+        component: None,
         input: "{}".into(),
         connection_slug: connection.slug.clone(),
         vendor: connection.vendor.clone(),

@@ -14,6 +14,7 @@ mod canonical;
 mod check;
 mod command;
 mod commands;
+mod component;
 mod connections;
 mod desk;
 mod diff;
@@ -75,6 +76,7 @@ pub use command::{
     PublishRequest, Published, Publisher, StandingAnswer, SweepPlan, ToolSource, WantedConnection,
     Wants, WorkingSetEntry,
 };
+pub use component::{COMPONENT_BYTES, Manifest};
 pub use connections::{read_host, read_scheme};
 pub use domain::HostView;
 pub use engine::{Engine, Parts, Settings};
@@ -96,7 +98,9 @@ pub use readable::{Readable, readable, readable_bytes};
 pub use restored::{Ended, begin_epoch};
 pub use review::{Asked, Flip, Replay};
 pub use rule::{Demotion, Member, SWEEP_EVERY, SetLimits, plan};
-pub use run::{Evidence, Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult};
+pub use run::{
+    Evidence, Job, Outcome, RunLimits, RunReport, Sandbox, StageTimes, ToolResult, Unfit,
+};
 pub use sdk::{NewSdk, SDK_BYTES};
 pub use sign_in::SignInAnswer;
 pub use switches::InBand;

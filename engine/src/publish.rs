@@ -198,6 +198,17 @@ impl Engine {
         Ok((draft, connection))
     }
 
+    /// Stores a component's version; it has no findings.
+    pub(crate) async fn store_component(
+        &self,
+        version: Version,
+        connection: &Connection,
+        promote_for: Option<&AgentId>,
+    ) -> Result<Published, EngineError> {
+        let draft = Draft { version, advice: Vec::new() };
+        self.store_draft(&draft, connection, promote_for).await
+    }
+
     async fn store_draft(
         &self,
         draft: &Draft,
@@ -216,7 +227,7 @@ impl Engine {
     }
 
     /// Who publishes, and for whom it is promoted.
-    async fn publishing(
+    pub(crate) async fn publishing(
         &self,
         publisher: &Publisher,
     ) -> Result<(Option<AgentId>, Option<AgentId>), EngineError> {
@@ -234,7 +245,7 @@ impl Engine {
     }
 
     /// The connection a version is bound to.
-    async fn bound(
+    pub(crate) async fn bound(
         &self,
         tool: &ToolName,
         named: Option<&str>,

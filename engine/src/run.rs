@@ -1,5 +1,5 @@
 //! A run as the engine asks for it and as a sandbox answers. The sandboxes
-//! (`isolate`, later `component`) implement [`Sandbox`].
+//! (`isolate`, `component`) implement [`Sandbox`].
 
 use bytes::Bytes;
 use cambium_proxy::{AgentId, BoxFuture, ContentHash, RunId, Session};
@@ -53,6 +53,8 @@ pub struct Job {
     /// What it may import, by name: a module without imports of its own whose
     /// default export is the package.
     pub modules: Vec<(String, Arc<str>)>,
+    /// Of a component: its file and the file's SHA-256.
+    pub component: Option<(ContentHash, Arc<[u8]>)>,
     /// The input as JSON text.
     pub input: Arc<str>,
     /// `ctx.connection`.
@@ -178,10 +180,29 @@ pub struct RunReport {
     pub evidence: Option<Evidence>,
 }
 
+/// Why a component cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfit {
+    /// Because of what it is. A sentence.
+    Refused(String),
+    /// Nothing here compiles or runs one. A sentence.
+    Unavailable(String),
+}
+
 /// Runs a module in a process that has nothing but its session.
 pub trait Sandbox: Send + Sync {
     /// Runs one job to its end. Dropping the future kills the worker. The
     /// sandbox ends the run when [`Session::ended`] resolves, stops the wall
     /// clock while [`Session::holding`] is true, and never outlives it.
     fn run<'a>(&'a self, job: Job, session: Arc<Session>) -> BoxFuture<'a, RunReport>;
+
+    /// Whether it could run this component, by compiling it where its bytes can
+    /// do no harm.
+    fn prepare<'a>(
+        &'a self,
+        _digest: ContentHash,
+        _component: &'a [u8],
+    ) -> BoxFuture<'a, Result<(), Unfit>> {
+        Box::pin(async { Err(Unfit::Unavailable("this sandbox runs no components".to_owned())) })
+    }
 }

@@ -84,6 +84,8 @@ fn all() -> Vec<EngineError> {
             text: "the line".into(),
         }]),
         EngineError::DryRunFailed(Box::new(json!({"status": "error"}))),
+        EngineError::ComponentRefused("it exports no `run`".into()),
+        EngineError::ComponentsUnavailable("this server runs no components".into()),
         EngineError::DocumentRefused("it is no object".into()),
         EngineError::JobNotFound("j1".into()),
         EngineError::AcquireUnconfigured("acme".into()),
@@ -138,6 +140,8 @@ fn listed_above(error: &EngineError) {
         | EngineError::ArgumentInvalid { .. }
         | EngineError::CheckFailed(_)
         | EngineError::DryRunFailed(_)
+        | EngineError::ComponentRefused(_)
+        | EngineError::ComponentsUnavailable(_)
         | EngineError::DocumentRefused(_)
         | EngineError::JobNotFound(_)
         | EngineError::AcquireUnconfigured(_)

@@ -104,7 +104,8 @@ pub(crate) fn authority(host: &Host) -> String {
     if host.port == 443 { name } else { format!("{name}:{}", host.port) }
 }
 
-/// The host a label or an exact name selects; the primary without one.
+/// The host a label, an exact name or a whole authority selects; the primary
+/// without one.
 pub(crate) fn select_host(connection: &Connection, wanted: Option<&str>) -> Result<usize, Refusal> {
     let hosts = &connection.hosts;
     let found = match wanted {
@@ -112,7 +113,8 @@ pub(crate) fn select_host(connection: &Connection, wanted: Option<&str>) -> Resu
         Some(wanted) => hosts
             .iter()
             .position(|host| host.label == wanted)
-            .or_else(|| hosts.iter().position(|host| host.name == wanted)),
+            .or_else(|| hosts.iter().position(|host| host.name == wanted))
+            .or_else(|| hosts.iter().position(|host| authority(host) == wanted)),
     };
     found.ok_or_else(|| {
         let wanted = wanted.unwrap_or_default();

@@ -96,6 +96,7 @@ impl Rig {
             tool: "acme__tool".into(),
             javascript: javascript.into(),
             modules: modules.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
+            component: None,
             input: input.into(),
             connection_slug: "acme".into(),
             vendor: "acme".into(),

@@ -48,6 +48,8 @@ pub(crate) struct Folder {
 impl Export {
     /// Reads from the running server and writes files.
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        let list = context.ask(&Request::ToolList {}).await?;
+        let list: Vec<_> = list.as_array().into_iter().flatten().collect();
         let mut names = Vec::new();
         match (&self.tool, &self.agent) {
             (Some(tool), _) => names.push(ToolName::parse(tool)?),
@@ -59,12 +61,17 @@ impl Export {
                 }
             }
             (None, None) => {
-                let list = context.ask(&Request::ToolList {}).await?;
-                for tool in list.as_array().into_iter().flatten() {
+                for tool in &list {
                     names.push(ToolName::parse(&field(tool, "tool"))?);
                 }
             }
         }
+        // A component is a file its author has; what is kept here is not read out.
+        let component = |name: &ToolName| {
+            let name = name.to_string();
+            list.iter().any(|tool| tool["tool"] == name && tool["kind"] == "component")
+        };
+        let (components, names): (Vec<_>, Vec<_>) = names.into_iter().partition(component);
         let mut files = Vec::new();
         for tool in &names {
             let asked = Request::ToolSource { tool: tool.clone(), version: None };
@@ -83,8 +90,12 @@ impl Export {
             write_new(path, text)?;
             written.push(path.display().to_string());
         }
-        let text = format!("{} files written to {}", written.len(), self.directory.display());
-        Ok(Said::new(text, json!({ "files": written })))
+        let mut text = format!("{} files written to {}", written.len(), self.directory.display());
+        let left: Vec<String> = components.iter().map(ToString::to_string).collect();
+        if !left.is_empty() {
+            text = format!("{text}; components are not exported: {}", left.join(", "));
+        }
+        Ok(Said::new(text, json!({ "files": written, "notExported": left })))
     }
 }
 

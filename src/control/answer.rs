@@ -112,13 +112,14 @@ impl Front {
                 Ok(json!({ "size": engine.demote(&caller, &tool).await? }))
             }
             Request::Publish { tool, connection, source, agent } => {
-                let promote_for = match agent {
-                    Some(agent) => Some(engine.agent(&agent).await?.id),
-                    None => None,
-                };
-                let publisher = Publisher::Person { promote_for };
+                let publisher = self.publisher(agent).await?;
                 let request = PublishRequest { tool, connection, source };
                 value(engine.publish(&publisher, request).await?)
+            }
+            Request::PublishComponent { tool, connection, manifest, agent, .. } => {
+                let publisher = self.publisher(agent).await?;
+                let named = connection.as_deref();
+                value(engine.publish_component(&publisher, &tool, named, &manifest, bytes).await?)
             }
             Request::Try { actor, tool, connection, source, input } => {
                 let caller = self.caller(actor).await?;
@@ -333,6 +334,14 @@ impl Front {
         }
     }
 
+    async fn publisher(&self, agent: Option<String>) -> Result<Publisher, Failure> {
+        let promote_for = match agent {
+            Some(agent) => Some(self.engine.agent(&agent).await?.id),
+            None => None,
+        };
+        Ok(Publisher::Person { promote_for })
+    }
+
     async fn connections(&self, request: Request) -> Answered {
         let engine = &self.engine;
         match request {
@@ -526,6 +535,7 @@ fn summary(version: &Version) -> Value {
         "tool": version.tool.to_string(),
         "version": version.number,
         "hash": version.hash,
+        "kind": version.kind,
         "title": version.title,
         "description": version.description,
         "readOnlyHint": version.hints.read_only,

@@ -63,6 +63,14 @@ pub(crate) enum Request {
         large: bool,
         bytes: usize,
     },
+    /// A person's publish of a component; `bytes` of it follow the line.
+    PublishComponent {
+        tool: ToolName,
+        connection: Option<String>,
+        manifest: String,
+        agent: Option<String>,
+        bytes: usize,
+    },
     /// One call.
     Call { actor: Actor, tool: ToolName, input: Value, dry_run: bool, timeout_seconds: Option<u64> },
     /// Makes another version the current one.
@@ -178,7 +186,7 @@ impl Request {
     /// Bytes that follow the line.
     fn follows(&self) -> usize {
         match self {
-            Self::ImportOpenapi { bytes, .. } => *bytes,
+            Self::ImportOpenapi { bytes, .. } | Self::PublishComponent { bytes, .. } => *bytes,
             _ => 0,
         }
     }

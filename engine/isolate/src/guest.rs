@@ -2,18 +2,12 @@
 //! then takes one job, carries its frames and ends. The process is thrown away
 //! afterwards, so nothing is cleaned up.
 
-use crate::job::{
-    ENDING, EXIT_PANIC, Ended, Ending, JOB, JOB_LIMITS, JOB_PIECE, JobHead, LOG, PIECE,
-    RESULT_PIECE,
-};
 use crate::link::Link;
 use crate::runtime::{Call, Runtime};
-use bytes::Bytes;
 use cambium_jail::frames::fetch::{FETCH_BUDGET, FetchFrame};
-use cambium_jail::frames::{self, FrameLimits, FrameReader, FrameWriter};
+use cambium_jail::frames::{FrameLimits, FrameReader, FrameWriter};
+use cambium_jail::job::{EXIT_PANIC, Out, Received, receive};
 use cambium_jail::{Guest, Lock, Payload, WorkerSide};
-use std::cell::RefCell;
-use std::io::{ErrorKind, Write};
 use std::mem::ManuallyDrop;
 use std::os::unix::net::UnixStream as StdStream;
 use std::rc::Rc;
@@ -66,15 +60,14 @@ async fn serve(
     lock: Lock,
 ) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
-    let mut out = job.try_clone().map_err(text)?;
+    let out = Rc::new(Out::new(job.try_clone().map_err(text)?));
     let (job_reader, job_writable) = UnixStream::from_std(job).map_err(text)?.into_split();
     let (fetch_reader, fetch_writer) = UnixStream::from_std(fetch).map_err(text)?.into_split();
     lock.close()?;
-    out.write_all(&[1, 0, 0, 0, frames::READY]).map_err(text)?;
+    out.ready().map_err(text)?;
 
-    let out = Rc::new(Out { socket: out, backlog: RefCell::default() });
-    let mut job_reader = FrameReader::new(job_reader, JOB_LIMITS);
-    let Job { head, source, input, modules } = read_job(&mut job_reader).await?;
+    let Received { head, code, input, modules } = receive(job_reader).await?;
+    let source = String::from_utf8(code).map_err(|error| error.to_string())?;
     let say = {
         let out = out.clone();
         move |line: &str, dropped: u64| out.log(line, dropped)
@@ -130,124 +123,4 @@ async fn serve(
         out.flush();
     }
     Ok(())
-}
-
-/// A whole job.
-struct Job {
-    head: JobHead,
-    source: String,
-    input: String,
-    modules: Vec<(String, String)>,
-}
-
-async fn read_job(
-    reader: &mut FrameReader<tokio::net::unix::OwnedReadHalf>,
-) -> Result<Job, String> {
-    let mut next = async || match reader.next().await {
-        Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err("no job".to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
-    let first = next().await?;
-    if first.kind != JOB {
-        return Err("not a job".to_owned());
-    }
-    let head: JobHead =
-        serde_json::from_slice(&first.payload).map_err(|error| error.to_string())?;
-    let modules: usize = head.modules.iter().map(|(_, bytes)| bytes).sum();
-    let whole = head.source_bytes + head.input_bytes + modules;
-    let mut bytes = Vec::with_capacity(whole);
-    while bytes.len() < whole {
-        let piece = next().await?;
-        if piece.kind != JOB_PIECE || piece.payload.is_empty() {
-            return Err("not a piece of a job".to_owned());
-        }
-        bytes.extend_from_slice(&piece.payload);
-    }
-    if bytes.len() > whole {
-        return Err("more than the job has".to_owned());
-    }
-    let mut next = |length: usize| {
-        let rest = bytes.split_off(length.min(bytes.len()));
-        let text = std::mem::replace(&mut bytes, rest);
-        String::from_utf8(text).map_err(|error| error.to_string())
-    };
-    let (source, input) = (next(head.source_bytes)?, next(head.input_bytes)?);
-    let mut modules = Vec::with_capacity(head.modules.len());
-    for (name, length) in &head.modules {
-        modules.push((name.clone(), next(*length)?));
-    }
-    Ok(Job { head, source, input, modules })
-}
-
-/// The job socket, written at once as far as it takes it: what a tool logged
-/// before it was killed must be out.
-struct Out {
-    socket: StdStream,
-    backlog: RefCell<Vec<u8>>,
-}
-
-impl Out {
-    fn frame(&self, kind: u8, parts: &[&[u8]]) {
-        let size: usize = parts.iter().map(|part| part.len()).sum();
-        let mut backlog = self.backlog.borrow_mut();
-        backlog.extend_from_slice(&u32::try_from(size + 1).unwrap_or(1).to_le_bytes());
-        backlog.push(kind);
-        parts.iter().for_each(|part| backlog.extend_from_slice(part));
-    }
-
-    fn log(&self, line: &str, dropped: u64) {
-        let dropped = u32::try_from(dropped).unwrap_or(u32::MAX);
-        self.frame(LOG, &[&dropped.to_le_bytes(), line.as_bytes()]);
-        self.flush();
-    }
-
-    fn end(&self, (ending, bytes): Ended, specifier: &str) {
-        let ending = match ending {
-            Ending::Threw { message, stack } => {
-                Ending::Threw { message, stack: own_frames(&stack, specifier) }
-            }
-            other => other,
-        };
-        let head = serde_json::to_vec(&ending).unwrap_or_default();
-        self.frame(ENDING, &[&head]);
-        for piece in pieces(&bytes) {
-            self.frame(RESULT_PIECE, &[piece]);
-        }
-        self.flush();
-    }
-
-    fn is_flushed(&self) -> bool {
-        self.backlog.borrow().is_empty()
-    }
-
-    fn flush(&self) {
-        let mut backlog = self.backlog.borrow_mut();
-        let mut written = 0;
-        while written < backlog.len() {
-            match (&self.socket).write(&backlog[written..]) {
-                Ok(0) => break,
-                Ok(count) => written += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The parent is gone; so is this process in a moment.
-                Err(_) => written = backlog.len(),
-            }
-        }
-        backlog.drain(..written);
-    }
-}
-
-fn pieces(bytes: &Bytes) -> impl Iterator<Item = &[u8]> {
-    bytes.chunks(PIECE)
-}
-
-/// The frames of a stack that lie in the module.
-fn own_frames(stack: &str, specifier: &str) -> String {
-    let frames: Vec<&str> = stack
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("at ") && line.contains(specifier))
-        .collect();
-    frames.join("\n")
 }

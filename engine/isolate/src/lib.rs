@@ -8,10 +8,6 @@ mod error;
 mod role;
 mod sandbox;
 
-mod job;
-mod outcome;
-mod pump;
-
 mod allow;
 mod digest;
 mod extension;
@@ -22,6 +18,7 @@ mod ops;
 mod platform;
 mod runtime;
 mod snapshot;
+mod text;
 
 pub use allow::{ALLOWED_OPS, op_names};
 pub use error::IsolateError;

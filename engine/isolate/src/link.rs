@@ -3,12 +3,12 @@
 //! frames to the socket and back. Order and windows are kept so that the parent
 //! never has a reason to call a frame forged.
 
-use crate::job::EXIT_PANIC;
 use bytes::Bytes;
 use cambium_jail::frames::fetch::{
     CHUNK_MAX, FetchFault, FetchFrame, HEAD_MAX, HEADERS_MAX, RequestHead, ResponseHead, WINDOW,
 };
 use cambium_jail::frames::streams::STREAMS_MAX;
+use cambium_jail::job::EXIT_PANIC;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

@@ -5,11 +5,12 @@
 #![allow(unsafe_code)]
 
 use crate::extension::extensions;
-use crate::job::{EXIT_HEAP, Ended, Ending, well_formed};
 use crate::link::Link;
 use crate::module::{self, Thrown};
 use crate::platform::platform;
+use crate::text::well_formed;
 use bytes::Bytes;
+use cambium_jail::job::{EXIT_HEAP, Ended, Ending};
 use deno_core::{JsRuntime, PollEventLoopOptions, RuntimeOptions, scope, v8};
 use std::ffi::{c_char, c_void};
 use std::future::poll_fn;

@@ -10,6 +10,7 @@ mod role;
 mod exit;
 pub mod frames;
 mod jail;
+pub mod job;
 mod limits;
 mod oneshot;
 mod program;

@@ -21,7 +21,7 @@ use oxc_allocator::Allocator;
 use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
-pub(crate) use schema::{decoded_pointer, normalise_schema, schema_validator};
+pub(crate) use schema::{decoded_pointer, inlined, normalise_schema, schema_validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -51,7 +51,7 @@ pub(crate) fn normalise_schema(schema: &Value) -> Result<Value, SchemaFault> {
 }
 
 /// [`normalise_schema`] without the rules for the root: an output schema.
-pub(super) fn inlined(schema: &Value) -> Result<Value, SchemaFault> {
+pub(crate) fn inlined(schema: &Value) -> Result<Value, SchemaFault> {
     let mut walk = Inline { root: schema, nodes: 0, open: Vec::new() };
     walk.schema(schema, 0)
 }

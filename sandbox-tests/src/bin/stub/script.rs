@@ -16,7 +16,7 @@ const RESULT_PIECE: u8 = GUEST_KINDS + 18;
 /// The module's text, which follows the job's head in pieces.
 pub(crate) async fn read(head: &str, reader: &mut FrameReader<OwnedReadHalf>) -> String {
     let head: serde_json::Value = serde_json::from_str(head).unwrap();
-    let size = head["source_bytes"].as_u64().unwrap() as usize;
+    let size = head["code_bytes"].as_u64().unwrap() as usize;
     let mut source = Vec::new();
     while source.len() < size {
         source.extend_from_slice(&reader.next().await.unwrap().unwrap().payload);

@@ -2,8 +2,8 @@
 //! the kernel's for its death, our own limits for the rest. The order here is
 //! the order of trust.
 
-use crate::job::{EXIT_HEAP, EXIT_PANIC, Ended, Ending};
 use cambium_engine::{Evidence, Outcome, RunLimits, ToolResult};
+use cambium_jail::job::{EXIT_HEAP, EXIT_PANIC, Ended, Ending};
 use cambium_jail::{Exit, Killed, Origin, Verdict};
 use std::time::Duration;
 
