@@ -245,9 +245,31 @@ impl Setting {
 
     fn acquired(&self, goal: &str) -> Value {
         let mut agent = self.agent();
-        let begun = agent.call("acquire", json!({ "connectionId": "shop", "goal": goal }));
-        assert_eq!(begun["status"], "queued", "{begun}");
+        let begun = self.begin(&mut agent, json!({ "connectionId": "shop", "goal": goal }));
         agent.follow(&begun["jobId"])
+    }
+
+    /// Begins a job, allowing it where this is the first of the agent.
+    fn begin(&self, agent: &mut Agent, arguments: Value) -> Value {
+        let first = agent.call("acquire", arguments.clone());
+        let begun = match first["status"] == "awaiting_approval" {
+            true => {
+                self.allow();
+                agent.call("acquire", arguments)
+            }
+            false => first,
+        };
+        assert_eq!(begun["status"], "queued", "{begun}");
+        begun
+    }
+
+    /// The person says yes to the one thing that is asked.
+    fn allow(&self) {
+        let list = self.home.run(&["connections", "proposals", "list"]).ok();
+        let open = list.as_array().unwrap().iter().find(|one| one["state"] == "open").unwrap();
+        assert_eq!(open["wants"]["permission"]["to"], "make_tools", "{open}");
+        let id = open["id"].as_str().unwrap();
+        self.home.run(&["connections", "proposals", "accept", id]).ok();
     }
 
     fn log(&self) -> String {
@@ -283,6 +305,32 @@ fn b084_b086_a_model_writes_a_tool_that_is_checked_tried_published_and_promoted(
     let refused = other.call("acquire_status", json!({ "jobId": done["job"] }));
     assert_eq!(refused["code"], "job_not_found", "{refused}");
     assert!(!setting.log().contains(KEY));
+}
+
+#[test]
+fn b068_acquire_asks_once_for_an_agent_and_a_connection() {
+    let setting = Setting::with_model(3, 10_000);
+    setting.model.will([Step::Say(fenced(GOOD), 10), Step::Say(fenced(GOOD), 10)]);
+    let mut agent = setting.agent();
+    let wanted = json!({ "connectionId": "shop", "goal": "List the orders" });
+    let asked = agent.call("acquire", wanted.clone());
+    assert_eq!(asked["status"], "awaiting_approval", "{asked}");
+    assert!(asked["ask"]["link"].as_str().unwrap().contains("/handoff/"), "{asked}");
+    // The same question, whatever the goal; nobody has been asked to write anything.
+    let other = json!({ "connectionId": "shop", "goal": "Something else" });
+    assert_eq!(agent.call("acquire", other)["ask"], asked["ask"]);
+    assert!(setting.model.asked().is_empty());
+    setting.allow();
+    let done = setting.acquired("List the orders");
+    assert_eq!(done["status"], "succeeded", "{done}");
+    // Another agent's yes is its own.
+    let second = setting.home.run(&["agents", "create", "second"]).ok();
+    let mut second = Agent::connect(&setting.home, second["token"].as_str().unwrap());
+    assert_eq!(second.call("acquire", wanted.clone())["status"], "awaiting_approval");
+    let list = setting.home.run(&["connections", "proposals", "list"]).ok();
+    let id = list[0]["id"].as_str().unwrap();
+    setting.home.run(&["connections", "proposals", "refuse", id]).ok();
+    assert_eq!(second.call("acquire", wanted)["code"], "proposal_refused");
 }
 
 #[test]
@@ -397,7 +445,8 @@ fn b084_a_job_goes_on_after_the_server_was_killed_and_gets_no_tries_back() {
     let mut setting = Setting::with_model(2, 10_000);
     setting.model.will([Step::Hang, Step::Say(fenced(GOOD), 10)]);
     let mut agent = setting.agent();
-    let begun = agent.call("acquire", json!({ "connectionId": "shop", "goal": "List the orders" }));
+    let arguments = json!({ "connectionId": "shop", "goal": "List the orders" });
+    let begun = setting.begin(&mut agent, arguments);
     setting.model.until_asked(1);
     drop(agent);
     setting.server.take().unwrap().kill();
@@ -441,7 +490,7 @@ paths:
     let import = ["import", "openapi", document.to_str().unwrap(), "--connection", "shop"];
     setting.home.run(&[&import[..], &["--operations", "getOrder"]].concat()).ok();
     let mut acquire = |arguments: Value| {
-        let begun = agent.call("acquire", arguments);
+        let begun = setting.begin(&mut agent, arguments);
         agent.follow(&begun["jobId"])
     };
 

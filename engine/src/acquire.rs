@@ -10,8 +10,8 @@ mod trial;
 
 use crate::command::Caller;
 use crate::id::new_id;
-use crate::port::{AuthorJobRow, JobStatus};
-use crate::{Agent, Engine, EngineError, MoveCause, Published};
+use crate::port::{AuthorJobRow, JobStatus, Permission};
+use crate::{Agent, Engine, EngineError, Envelope, MoveCause, Published};
 use cambium_proxy::{AgentId, BoxFuture, Connection, StoreFault};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,6 +127,15 @@ pub enum JobEnd {
     Error(JobError),
 }
 
+/// What came of an acquire.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Acquired {
+    /// A job.
+    Job(JobView),
+    /// The person is asked first.
+    Asked(Box<Envelope>),
+}
+
 /// Why a job failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobError {
@@ -191,14 +200,15 @@ impl From<StoreFault> for Short {
 }
 
 impl Engine {
-    /// Stores a job and begins it. Answers at once.
+    /// Stores a job and begins it. Answers at once. The person is asked once for
+    /// each agent and connection.
     pub async fn acquire(
         &self,
         caller: &Caller,
         connection: &str,
         goal: &str,
         hints: Hints,
-    ) -> Result<JobView, EngineError> {
+    ) -> Result<Acquired, EngineError> {
         caller.active()?;
         let connection = self.connection(connection).await?;
         self.usable(&connection, Some(&caller.agent.id)).await?;
@@ -220,6 +230,11 @@ impl Engine {
         if document.is_none() && self.parts.authors.model.is_none() {
             return Err(EngineError::AcquireUnconfigured(connection.slug));
         }
+        let made = Permission::MakeTools { connection: connection.id.to_string() };
+        if !self.is_allowed(&caller.agent.id, &made).await? {
+            let asked = self.ask_permission(caller, made, Some(&connection)).await?;
+            return Ok(Acquired::Asked(Box::new(asked)));
+        }
         let open = self.parts.store.open_author_jobs().await?;
         if open.iter().filter(|job| job.agent == caller.agent.id).count() >= OPEN_MAX {
             return Err(EngineError::Busy);
@@ -240,13 +255,13 @@ impl Engine {
         self.parts.store.insert_author_job(&row).await?;
         let id = row.id.clone();
         self.begin_job(row);
-        Ok(JobView {
+        Ok(Acquired::Job(JobView {
             job_id: id,
             status: JobStatus::Queued,
             progress: Vec::new(),
             after: 0,
             ended: None,
-        })
+        }))
     }
 
     /// How far a job of this agent is, with the lines after a number. Whoever

@@ -31,6 +31,18 @@ impl Engine {
         new: NewConnection,
         secret: Option<Secret>,
     ) -> Result<Connection, EngineError> {
+        let id = ConnectionId::new(new_id(self.now())?);
+        self.make_connection(id, new, secret).await
+    }
+
+    /// The same under an id that is known beforehand: made again after it was
+    /// cut off, it is the same connection, which is brought to its end.
+    pub(crate) async fn make_connection(
+        &self,
+        id: ConnectionId,
+        new: NewConnection,
+        secret: Option<Secret>,
+    ) -> Result<Connection, EngineError> {
         valid(&new)?;
         Proxy::check_secret(&new.scheme, secret.as_ref()).map_err(field)?;
         self.parts.proxy.check_exceptions(&new.exceptions)?;
@@ -42,7 +54,7 @@ impl Engine {
         let waits = secret.is_some() || new.scheme.needs_sign_in();
         let status = if waits { ConnectionStatus::Pending } else { ConnectionStatus::Connected };
         let mut connection = Connection {
-            id: ConnectionId::new(new_id(now)?),
+            id,
             person: self.person.clone(),
             slug: new.slug,
             vendor: new.vendor,
@@ -55,7 +67,15 @@ impl Engine {
             generation: 1,
             status,
         };
-        if let Err(fault) = self.parts.store.insert_connection(&connection, &new.agents, now).await
+        let begun = self.parts.store.find_connection(&self.person, connection.id.as_str()).await?;
+        if let Some(begun) = begun.filter(|found| found.id == connection.id) {
+            match begun.status {
+                ConnectionStatus::Pending => connection = begun,
+                ConnectionStatus::Connected => return Ok(begun),
+                ConnectionStatus::Revoked => return Err(revoked(&begun)),
+            }
+        } else if let Err(fault) =
+            self.parts.store.insert_connection(&connection, &new.agents, now).await
         {
             let holder = self.parts.store.find_connection(&self.person, &connection.slug).await?;
             let holder = holder.filter(|found| found.status == ConnectionStatus::Revoked);
@@ -68,7 +88,7 @@ impl Engine {
         if let Some(secret) = secret {
             self.parts.proxy.seal(&connection, secret).await?;
             if !connection.scheme.needs_sign_in() {
-                self.parts.store.mark_connected(&connection.id).await?;
+                self.parts.store.mark_connected(&connection.id, now).await?;
                 connection.status = ConnectionStatus::Connected;
             }
         }

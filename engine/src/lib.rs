@@ -63,7 +63,8 @@ mod working_set;
 mod workspace;
 
 pub use acquire::{
-    Author, AuthorBudget, Authors, Hints as AcquireHints, JobEnd, JobError, JobView, Said, Turn,
+    Acquired, Author, AuthorBudget, Authors, Hints as AcquireHints, JobEnd, JobError, JobView,
+    Said, Turn,
 };
 pub use cambium_proxy::{AgentId, AskId as AskName, Connection};
 pub use check::{

@@ -183,7 +183,7 @@ impl Engine {
     /// Makes the proposed connection as the person confirmed it.
     pub async fn accept_connection(
         &self,
-        proof: &PersonProof,
+        _proof: &PersonProof,
         link: &str,
         acceptance: Acceptance,
         secret: Option<Secret>,
@@ -210,7 +210,9 @@ impl Engine {
             overrides: *overrides,
             agents: acceptance.agents,
         };
-        let made = self.create_connection(proof, new, secret).await?;
+        // Its id is the proposal's: accepted again after a crash between the two,
+        // it is the same connection.
+        let made = self.make_connection(ConnectionId::new(&row.id), new, secret).await?;
         let (to, now) = (ProposalState::Accepted, self.now());
         self.parts.store.settle_proposal(&row.id, to, Some(&made.id), now).await?;
         Ok(made)

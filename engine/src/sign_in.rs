@@ -6,8 +6,10 @@
 use crate::id::secret_hash;
 use crate::port::SecretHash;
 use crate::{Engine, EngineError, Event, PersonProof};
-use cambium_proxy::{Connection, ConnectionStatus, Consent, Proxy, Refusal, Secret, StoreFault};
-use std::collections::HashMap;
+use cambium_proxy::{
+    AgentId, Connection, ConnectionStatus, Consent, Proxy, Refusal, Secret, StoreFault,
+};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long a person may take at the vendor's, milliseconds.
@@ -124,23 +126,25 @@ impl Engine {
         let kept = match secret {
             Some(secret) => match store.change_connection(&after, Some(&secret)).await {
                 // One that came back from a revoke waits for this.
-                Ok(()) => store.mark_connected(&after.id).await,
+                Ok(()) => store.mark_connected(&after.id, self.now()).await,
                 Err(fault) => Err(fault),
             },
-            None => store.mark_connected(&after.id).await,
+            None => store.mark_connected(&after.id, self.now()).await,
         };
         drop(sealing);
-        match kept {
-            Ok(()) => {}
+        let returned = match kept {
+            Ok(returned) => returned,
             Err(StoreFault::Conflict(_)) => {
                 let said = format!("`{}` was revoked or changed meanwhile", after.slug);
                 return Err(Refusal::ConnectionRevoked(said).into());
             }
             Err(fault) => return Err(fault.into()),
-        }
+        };
         after.status = ConnectionStatus::Connected;
         self.credential_entered(&after.id).await?;
-        self.send(Event::list_changed(self.in_scope(&after.id).await?));
+        let mut agents: BTreeSet<AgentId> = self.in_scope(&after.id).await?.into_iter().collect();
+        agents.extend(returned.back.into_iter().map(|(agent, _)| agent));
+        self.send(Event::list_changed(agents));
         Ok(after)
     }
 }

@@ -7,8 +7,9 @@ use crate::list;
 use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
-    AcquireHints, CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError, Envelope,
-    ExecuteRequest, Live, PublishRequest, Published, Publisher, Status, ToolName, WantedConnection,
+    AcquireHints, Acquired, CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError,
+    Envelope, ExecuteRequest, Live, PublishRequest, Published, Publisher, Status, ToolName,
+    WantedConnection,
 };
 use rmcp::model::JsonObject;
 use serde::Serialize;
@@ -142,7 +143,10 @@ async fn meta(
                 Some(hints) => serde_json::from_value(hints)
                     .map_err(|error| invalid("hints", echo(&error.to_string())))?,
             };
-            Ok(Reply::value(&engine.acquire(caller, &connection, &goal, hints).await?))
+            Ok(match engine.acquire(caller, &connection, &goal, hints).await? {
+                Acquired::Job(job) => Reply::value(&job),
+                Acquired::Asked(envelope) => (*envelope).into(),
+            })
         }
         MetaTool::AcquireStatus => {
             let (job, after) = (arguments.text("jobId")?, arguments.whole("after")?);

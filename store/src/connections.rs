@@ -1,18 +1,18 @@
 //! Connections and which agents may use them. A revoke spans owners: it takes
 //! the connection's tools out of every working set and appends the withdrawals.
 
-use crate::database::{Commit, Seen};
+use crate::database::{Commit, Seen, Writing};
 use crate::error::fault;
 use crate::ledger::Claim;
 use crate::memory::Question;
 use crate::row::{Read, belongs, to_json, to_word, whole};
 use crate::seal::{RowName, Table, seal};
 use crate::{Store, decisions, secrets, sets};
-use cambium_engine::MoveCause;
 use cambium_engine::port::{Answering, ConnectionStore, Returned, Revoked};
+use cambium_engine::{MoveCause, ToolName};
 use cambium_proxy::{
-    AgentId, BoxFuture, Connection, ConnectionId, ConnectionSource, DecisionRow, PersonId,
-    SealedSecret, StoreFault,
+    AgentId, BoxFuture, Connection, ConnectionId, ConnectionSource, ConnectionStatus, DecisionRow,
+    PersonId, SealedSecret, StoreFault,
 };
 use sqlx::sqlite::SqliteRow;
 
@@ -62,6 +62,23 @@ const RETURNING: &str = "SELECT DISTINCT m.agent_id, m.tool
         SELECT MAX(n.history_id) FROM history n
         WHERE n.agent_id = m.agent_id AND n.tool = m.tool)
     ORDER BY m.agent_id, m.tool";
+
+/// Puts back what the connection's revoke took out of working sets.
+async fn put_back(
+    writing: &mut Writing<'_>,
+    connection: &ConnectionId,
+    now_ms: i64,
+) -> Result<Vec<(AgentId, ToolName)>, StoreFault> {
+    let rows = sqlx::query(RETURNING).bind(connection.as_str());
+    let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;
+    let mut back = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (agent, tool) = (row.id("agent_id", AgentId::new)?, row.tool("tool")?);
+        sets::move_in(writing.on(), &agent, &tool, MoveCause::Reconnect, now_ms).await?;
+        back.push((agent, tool));
+    }
+    Ok(back)
+}
 
 impl ConnectionSource for Store {
     fn connection<'a>(
@@ -181,7 +198,11 @@ impl ConnectionStore for Store {
         }))
     }
 
-    fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()> {
+    fn mark_connected<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        now_ms: i64,
+    ) -> Answering<'a, Returned> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
             let done = sqlx::query(
@@ -194,7 +215,9 @@ impl ConnectionStore for Store {
             .map_err(fault)?;
             belongs(done.rows_affected(), "connection")?;
             writing.changed(RowName::connection(connection));
-            writing.commit().await
+            let back = put_back(&mut writing, connection, now_ms).await?;
+            writing.commit().await?;
+            Ok(Returned { back })
         })
     }
 
@@ -257,14 +280,13 @@ impl ConnectionStore for Store {
             if let Some(secret) = secret {
                 secrets::put(&mut writing, secret).await?;
             }
-            let rows = sqlx::query(RETURNING).bind(connection.id.as_str());
-            let rows = rows.fetch_all(writing.on()).await.map_err(fault)?;
-            let mut back = Vec::with_capacity(rows.len());
-            for row in rows {
-                let (agent, tool) = (row.id("agent_id", AgentId::new)?, row.tool("tool")?);
-                sets::move_in(writing.on(), &agent, &tool, MoveCause::Reconnect, now_ms).await?;
-                back.push((agent, tool));
-            }
+            let back = match connection.status {
+                ConnectionStatus::Connected => {
+                    put_back(&mut writing, &connection.id, now_ms).await?
+                }
+                // Nothing of it could run yet.
+                ConnectionStatus::Pending | ConnectionStatus::Revoked => Vec::new(),
+            };
             writing.commit().await?;
             Ok(Returned { back })
         })

@@ -124,7 +124,7 @@ async fn connections_and_secrets() {
     assert_eq!(store.connections(&person()).await.unwrap().len(), 3);
     assert_eq!(store.scope(&connection_id(1)).await.unwrap(), []);
     assert_eq!(store.scope(&connection_id(3)).await.unwrap(), [agent_id(2)]);
-    conflict(store.mark_connected(&connection_id(9)).await);
+    conflict(store.mark_connected(&connection_id(9), 1).await);
 
     let sealed = |n: u8| SealedSecret {
         connection: connection_id(1),
@@ -599,7 +599,7 @@ async fn a_revoke_takes_its_tools_and_answers_and_nothing_else() {
     assert_eq!(store.newest_decision(&agent_id(1), &tool("a")).await.unwrap(), Some(withdrawal));
     assert!(store.version(&person(), &tool("a"), 1).await.unwrap().is_some());
     // Nothing takes a revoke back.
-    conflict(store.mark_connected(&connection_id(1)).await);
+    conflict(store.mark_connected(&connection_id(1), 1).await);
     let status = store.connection(&connection_id(1)).await.unwrap().unwrap().status;
     assert_eq!(status, ConnectionStatus::Revoked);
 }

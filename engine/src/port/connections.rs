@@ -42,8 +42,14 @@ pub trait ConnectionStore: Send + Sync {
     /// The agents a connection is in scope for; empty means all.
     fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>>;
     /// Marks a connection connected, once what it needs is sealed. The
-    /// generation stays. Conflict when it was revoked: nothing takes that back.
-    fn mark_connected<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, ()>;
+    /// generation stays. In the same transaction the tools that its revoke took
+    /// out return, as by [`Self::reconnect_connection`]. Conflict when it was
+    /// revoked: nothing takes that back here.
+    fn mark_connected<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        now_ms: i64,
+    ) -> Answering<'a, Returned>;
     /// Stores changed exceptions, overrides and authority under the next generation, and
     /// the secret sealed anew for it, in one transaction. Conflict when the
     /// stored generation is not the one before.
@@ -53,9 +59,10 @@ pub trait ConnectionStore: Send + Sync {
         secret: Option<&'a SealedSecret>,
     ) -> Answering<'a, ()>;
     /// Makes a revoked connection what is given, under its next generation, with
-    /// the secret sealed for it. In the same transaction every tool that this
-    /// revoke took out of a working set, and nothing has moved since, is put back
-    /// with a history row (cause reconnect). Conflict when it is not revoked at
+    /// the secret sealed for it. Once that is connected, in the same transaction
+    /// every tool that this revoke took out of a working set, and nothing has
+    /// moved since, is put back with a history row (cause reconnect); one that
+    /// waits for a sign-in brings none back yet. Conflict when it is not revoked at
     /// the generation before. Spans connections, secrets and working sets.
     fn reconnect_connection<'a>(
         &'a self,

@@ -1,11 +1,12 @@
 //! Behaviours I, as far as an agent asks a person: proposals of connections and
 //! of credentials, and what a person takes back and gives again.
 
-use crate::house::{DAY_MS, House, code, posts, reads, sent, tool, writes};
+use crate::house::{DAY_MS, House, START_MS, code, posts, reads, sent, tool, writes};
+use cambium_engine::port::ConnectionStore;
 use cambium_engine::{
     Acceptance, ConnectionChange, Envelope, Event, MoveCause, Status, WantedConnection,
 };
-use cambium_proxy::{Answer, ConnectionStatus, Secret};
+use cambium_proxy::{Answer, Connection, ConnectionId, ConnectionStatus, Host, Secret};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -324,4 +325,70 @@ async fn a_denial_that_stands_is_listed_and_can_be_taken_back() {
     house.engine.withdraw(&house.person().await, &agent.id, &tool("create")).await.unwrap();
     assert!(house.engine.standing_answers().await.unwrap().is_empty());
     assert_eq!(house.call(&caller, "create").await.status, Status::AwaitingApproval);
+}
+
+#[tokio::test]
+async fn b078_b096_an_acceptance_that_was_cut_off_is_finished_and_doubles_nothing() {
+    let house = House::new().await;
+    let (agent, caller) = house.agent("claude").await;
+    let person = house.console().await;
+    // Cut off before anything was made: the question is there as it was.
+    let link = id(&house.engine.propose_connection(&caller, acme()).await.unwrap());
+    let house = house.restarted().await;
+    assert_eq!(house.engine.waiting().await.unwrap(), 1);
+    // Cut off when the connection stood without its secret, and when only the
+    // proposal was left to settle.
+    let made = house.engine.accept_connection(&person, &link, accepted("acme"), secret()).await;
+    let made = made.unwrap();
+    let other =
+        WantedConnection { vendor: "other".into(), primary_host: "api.other.com".into(), ..acme() };
+    let link = id(&house.engine.propose_connection(&caller, other).await.unwrap());
+    let half = Connection {
+        id: ConnectionId::new(&link),
+        slug: "other".into(),
+        vendor: "other".into(),
+        hosts: vec![Host {
+            label: "api.other.com".into(),
+            name: "api.other.com".into(),
+            port: 443,
+        }],
+        generation: 1,
+        status: ConnectionStatus::Pending,
+        ..made.clone()
+    };
+    house.store.insert_connection(&half, std::slice::from_ref(&agent.id), START_MS).await.unwrap();
+    let house = house.restarted().await;
+    let acceptance = Acceptance { confirmed: vec!["api.other.com".into()], ..accepted("another") };
+    let finish =
+        |secret| house.engine.accept_connection(&person, &link, acceptance.clone(), secret);
+    let finished = finish(secret()).await.unwrap();
+    assert_eq!(
+        (finished.id.as_str(), finished.status),
+        (link.as_str(), ConnectionStatus::Connected)
+    );
+    assert_eq!(finished.slug, "other", "what was begun is what is finished");
+    assert_eq!(finish(secret()).await.unwrap_err().code(), "ask_settled");
+    assert_eq!(house.engine.connections().await.unwrap().len(), 2);
+    assert_eq!(house.engine.waiting().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn b083_a_sign_in_brings_its_tools_back_when_it_is_done_and_not_before() {
+    let house = House::new().await;
+    let (agent, caller) = house.furnished().await;
+    house.publish(&caller, "orders", &reads()).await;
+    let shop = house.engine.connection("shop").await.unwrap();
+    let person = house.console().await;
+    house.engine.revoke_connection(&person, &shop.id).await.unwrap();
+    assert!(house.listed(&caller).await.is_empty());
+    // As a reconnect of a scheme that is signed in to leaves it.
+    let waits = Connection { generation: 2, status: ConnectionStatus::Pending, ..shop.clone() };
+    let back = house.store.reconnect_connection(&waits, None, START_MS).await.unwrap();
+    assert_eq!(back.back, []);
+    assert!(house.listed(&caller).await.is_empty(), "nothing of it could run");
+    let back = house.store.mark_connected(&shop.id, START_MS).await.unwrap();
+    assert_eq!(back.back, [(agent.id.clone(), tool("orders"))]);
+    assert_eq!(house.listed(&caller).await, ["shop__orders"]);
+    // Once only.
+    assert_eq!(house.store.mark_connected(&shop.id, START_MS).await.unwrap().back, []);
 }
