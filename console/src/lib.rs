@@ -1,4 +1,4 @@
-//! What a person looks at and decides in: login, the asks with their exact
+//! What a person looks at and decides in: login, the first steps, the asks with their exact
 //! requests, the connections agents ask for and where their secrets are
 //! entered, the agents and what stands in their working sets, the tools, the
 //! runs and the audit.
@@ -70,6 +70,8 @@ pub fn router(engine: Arc<Engine>, audit: Audit, settings: Settings) -> Router {
         .route("/handoff/{link}", get(pages::handoff::show).post(pages::handoff::answer))
         .route("/agents", get(pages::agents::list).post(pages::agents::create))
         .route("/agents/{id}", get(pages::agent::show).post(pages::agent::change))
+        .route("/start", get(pages::start::show))
+        .route("/start/{id}", get(pages::start::connected))
         .route("/toolbox", get(pages::toolbox::list))
         .route("/toolbox/{tool}", get(pages::tool::show).post(pages::tool::try_it))
         .route("/runs", get(pages::runs::list))

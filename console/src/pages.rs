@@ -11,6 +11,7 @@ pub(crate) mod handoff;
 pub(crate) mod login;
 pub(crate) mod runs;
 pub(crate) mod sign_in;
+pub(crate) mod start;
 pub(crate) mod tool;
 pub(crate) mod toolbox;
 

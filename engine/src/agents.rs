@@ -6,12 +6,32 @@ use crate::id::{new_id, new_token, secret_hash};
 use crate::rule::SetLimits;
 use crate::{Agent, Engine, EngineError, MoveCause, NewAgent, PersonProof};
 use cambium_proxy::{AgentId, StoreFault};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Characters of an agent's name.
 const NAME_CHARS: usize = 64;
 /// Longest token looked at, bytes.
 const TOKEN_BYTES: usize = 256;
+
+/// When each agent called last. For a person who connects a harness; nothing is
+/// decided by it, so it is kept nowhere else.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<HashMap<AgentId, i64>>);
+
+impl Seen {
+    fn note(&self, agent: &AgentId, now_ms: i64) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get_mut(agent) {
+            Some(at) => *at = now_ms,
+            None => drop(seen.insert(agent.clone(), now_ms)),
+        }
+    }
+
+    fn of(&self, agent: &AgentId) -> Option<i64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
+    }
+}
 
 impl Engine {
     /// The agent of a token.
@@ -21,7 +41,14 @@ impl Engine {
         }
         let agent = self.parts.store.agent_of_token(&secret_hash(token)).await?;
         let agent = agent.ok_or(EngineError::Unauthenticated)?;
+        self.seen.note(&agent.id, self.now());
         Ok(Caller { agent: Arc::new(agent), cause: MoveCause::Agent })
+    }
+
+    /// When an agent's token last came with a request, since this server started;
+    /// milliseconds UTC.
+    pub fn last_seen(&self, agent: &AgentId) -> Option<i64> {
+        self.seen.of(agent)
     }
 
     /// A person in an agent's place: what it calls runs as that agent's and asks

@@ -5,6 +5,7 @@
 //! `sign_in` and `person`.
 
 use crate::acquire::{Authoring, Authors};
+use crate::agents::Seen;
 use crate::approvals::Approvals;
 use crate::commands::Commands;
 use crate::flight::Flights;
@@ -83,6 +84,7 @@ pub struct Engine {
     pub(crate) jobs: Jobs,
     pub(crate) commands: Arc<Commands>,
     pub(crate) reads: Reads,
+    pub(crate) seen: Seen,
     pub(crate) owed: Arc<Owed>,
     pub(crate) offers: Offers,
     pub(crate) replays: Replays,
@@ -134,6 +136,7 @@ impl Engine {
             jobs: Jobs::default(),
             commands: Arc::default(),
             reads: Reads::default(),
+            seen: Seen::default(),
             owed: Arc::default(),
             offers: Offers::default(),
             replays: Replays::default(),

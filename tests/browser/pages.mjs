@@ -56,6 +56,8 @@ const pages = (ask) => [
   ["ask", ask],
   ["handoff", HANDOFF],
   ["permission", PERMISSION],
+  ["start", "/start"],
+  ["connect", `/start/${AGENT}`],
   ["agents", "/agents"],
   ["agent", `/agents/${AGENT}`],
   ["connections", "/connections"],
@@ -127,6 +129,23 @@ await page.getByLabel("Cap").fill("5");
 await click("Create");
 must((await page.content()).includes("cambium_"), "the token is not shown");
 await look(page, "doing-without-scripts", "token");
+const token = (await page.locator("p code.foreign").first().textContent()).trim();
+await page.getByRole("link", { name: "see whether it has called" }).click();
+must((await page.content()).includes("has not called"), "nobody has called with that token");
+await look(page, "doing-without-scripts", "waiting");
+const hello = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } };
+await fetch(`${base}/mcp`, {
+  method: "POST",
+  headers: {
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  },
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: hello }),
+});
+await click("Look again");
+must((await page.content()).includes("Connected: its harness called last"), "the call was not seen");
+await look(page, "doing-without-scripts", "connected");
 
 await page.goto(`${base}/toolbox/shop__list-orders`);
 await page.getByLabel("Input").fill("{}");

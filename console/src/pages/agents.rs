@@ -1,6 +1,7 @@
 //! The agents: the list of them, and the form that makes one. Its token is
 //! shown on the answer to that form and nowhere again.
 
+use super::start::{Harness, harnesses};
 use super::{Frame, render};
 use crate::Console;
 use crate::error::Problem;
@@ -39,6 +40,7 @@ struct TokenPage {
     name: String,
     token: String,
     fresh: bool,
+    harnesses: Vec<Harness>,
 }
 
 #[derive(Deserialize)]
@@ -96,7 +98,8 @@ pub(super) async fn token_page(
 ) -> Result<Response, Problem> {
     let frame = Frame::of(console, visitor).await?;
     let (id, name) = (visible::line(agent.id.as_str()), visible::line(&agent.name));
-    Ok(render(StatusCode::OK, &TokenPage { frame, id, name, token, fresh }))
+    let harnesses = harnesses(console);
+    Ok(render(StatusCode::OK, &TokenPage { frame, id, name, token, fresh, harnesses }))
 }
 
 /// What a person can put right in the same form, as a sentence; all else is a

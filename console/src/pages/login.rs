@@ -16,11 +16,16 @@ use serde::Deserialize;
 
 /// As the engine has it; looked at first so that a slip does not cost the code.
 const PASSPHRASE_CHARS: std::ops::RangeInclusive<usize> = 8..=1024;
+/// Longest code, bytes.
+const CODE_BYTES: usize = 64;
 
 #[derive(Deserialize)]
 pub(crate) struct Wanted {
     #[serde(default)]
     next: String,
+    /// Of the link the server shows: filled in, and sent only by the person.
+    #[serde(default)]
+    code: String,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +54,7 @@ struct LoginPage {
     frame: Frame,
     setup: bool,
     next: String,
+    code: String,
     fault: Option<String>,
 }
 
@@ -56,14 +62,21 @@ pub(crate) async fn show(
     State(console): State<Console>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Problem> {
-    page(&console, StatusCode::OK, &wanted.next, None).await
+    let code = typed_code(&wanted.code);
+    page(&console, StatusCode::OK, &wanted.next, code, None).await
 }
 
 pub(crate) async fn submit(
     State(console): State<Console>,
     Form(login): Form<Login>,
 ) -> Result<Response, Problem> {
-    let next = local(&login.next).to_owned();
+    // Whoever sets the passphrase begins.
+    let first = console.engine.needs_setup().await?;
+    let next = match local(&login.next) {
+        "/asks" if first => "/start".to_owned(),
+        next => next.to_owned(),
+    };
+    let code = typed_code(&login.code);
     match enter(&console, login).await {
         Ok(proof) => {
             let token = console.engine.open_session(&proof).await?;
@@ -71,10 +84,11 @@ pub(crate) async fn submit(
         }
         Err(EngineError::PersonRequired) => {
             let fault = "That is not right. A code is good once and for ten minutes.".to_owned();
-            page(&console, StatusCode::FORBIDDEN, &next, Some(fault)).await
+            page(&console, StatusCode::FORBIDDEN, &next, code, Some(fault)).await
         }
         Err(error @ (EngineError::OutOfRange { .. } | EngineError::ArgumentInvalid { .. })) => {
-            page(&console, StatusCode::BAD_REQUEST, &next, Some(error.to_string())).await
+            let fault = Some(error.to_string());
+            page(&console, StatusCode::BAD_REQUEST, &next, code, fault).await
         }
         Err(error) => Err(error.into()),
     }
@@ -124,12 +138,20 @@ async fn page(
     console: &Console,
     status: StatusCode,
     next: &str,
+    code: String,
     fault: Option<String>,
 ) -> Result<Response, Problem> {
     let setup = console.engine.needs_setup().await?;
     let mut frame = Frame::bare();
     frame.notices.clone_from(&console.settings.notices);
-    Ok(render(status, &LoginPage { frame, setup, next: local(next).to_owned(), fault }))
+    let next = local(next).to_owned();
+    Ok(render(status, &LoginPage { frame, setup, next, code, fault }))
+}
+
+/// A code as codes are spelled; anything else is not filled in.
+fn typed_code(code: &str) -> String {
+    let plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if plain && code.len() <= CODE_BYTES { code.to_owned() } else { String::new() }
 }
 
 /// A path of the console; anything else would send a person who just logged in

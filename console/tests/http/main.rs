@@ -28,7 +28,7 @@ async fn b091_the_first_login_sets_the_passphrase_and_costs_its_code() {
     assert_eq!(wrong.status, 403);
     assert!(house.engine.needs_setup().await.unwrap());
     let right = house.post("/login", "", &form(&code, "long+enough")).await;
-    assert_eq!((right.status, right.headers["location"].as_str()), (303, "/asks"));
+    assert_eq!((right.status, right.headers["location"].as_str()), (303, "/start"));
     let cookie = &right.headers["set-cookie"];
     for word in ["HttpOnly", "SameSite=Strict", "Path=/"] {
         assert!(cookie.contains(word), "{cookie}");

@@ -265,3 +265,44 @@ async fn b091_no_page_shows_a_secret() {
         assert!(!page.contains(token), "{path} shows the session");
     }
 }
+
+#[tokio::test]
+async fn b091_the_first_run_goes_from_the_link_to_a_harness_that_has_called() {
+    let house = House::open("start").await;
+    let code = house.engine.issue_code().await.unwrap();
+    let login = house.get(&format!("/login?code={code}"), "").await.body;
+    assert!(login.contains(&format!("value=\"{code}\"")), "the link fills the code in");
+    assert!(house.engine.needs_setup().await.unwrap(), "a link alone does nothing");
+    for planted in ["x%22%3E%3Cscript%3E", "%E2%80%AEabc", &"a".repeat(65)] {
+        let page = house.get(&format!("/login?code={planted}"), "").await.body;
+        assert!(page.contains("name=\"code\" value=\"\""), "{planted}");
+    }
+    assert_eq!(house.get("/start", "").await.headers["location"], "/login?next=/start");
+    let set = format!("code={code}&passphrase=long+enough&again=long+enough");
+    let entered = house.post("/login", "", &set).await;
+    assert_eq!((entered.status, &*entered.headers["location"]), (303, "/start"));
+    let cookie = entered.headers["set-cookie"].split(';').next().unwrap().to_owned();
+    let page = house.get("/start", &cookie).await.body;
+    assert!(page.contains("Make an agent") && page.contains("Your first agent"), "{page}");
+    let form = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let new = format!("form={form}&name=laptop&cap=20&idle_days=21");
+    let made = house.post("/agents", &cookie, &new).await;
+    assert_eq!(made.status, 200);
+    for lines in ["claude mcp add", "bearer_token_env_var", "mcpServers", "/mcp", "CAMBIUM_TOKEN"] {
+        assert!(made.body.contains(lines), "{lines}: {}", made.body);
+    }
+    let token = made.body.split("cambium_").nth(1).unwrap().split('<').next().unwrap();
+    let token = format!("cambium_{token}");
+    let lines = made.body.split("Claude Code").nth(1).unwrap();
+    assert!(!lines.contains(&token), "the token stands in no line to paste");
+    let agent = house.engine.agent("laptop").await.unwrap().id;
+    let at = format!("/start/{agent}");
+    let waiting = house.get(&at, &cookie).await.body;
+    assert!(waiting.contains("has not called") && waiting.contains("Look again"), "{waiting}");
+    assert!(!waiting.contains(&token));
+    house.engine.authenticate(&token).await.unwrap();
+    let connected = house.get(&at, &cookie).await.body;
+    assert!(connected.contains("Connected: its harness called last at"), "{connected}");
+    assert!(house.get("/start", &cookie).await.body.contains("connected: called last"));
+    assert_eq!(house.get("/start/nobody", &cookie).await.status, 404);
+}
