@@ -5,9 +5,11 @@
 
 use cambium_component::{ComponentConfig, ComponentSandbox};
 use cambium_engine::{Job, Outcome, RunLimits, RunReport, Sandbox, ToolResult, Unfit};
+use cambium_jail::{Jail, JailConfig, WorkerLimits};
 use cambium_proxy::{AgentId, ContentHash, RunId, Session};
 use cambium_sandbox_tests::bench::{Bench, Setup};
 use cambium_sandbox_tests::rig::{thrown, value};
+use cambium_sandbox_tests::vendor::answer;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
@@ -49,11 +51,18 @@ impl House {
     }
 
     async fn run(&self, component: &[u8], input: &str, session: Arc<Session>) -> RunReport {
-        let limits = RunLimits {
-            wall: Duration::from_secs(20),
-            cpu: Duration::from_secs(1),
-            ..RunLimits::default()
-        };
+        let cpu = Duration::from_secs(1);
+        self.run_for(cpu, component, input, session).await
+    }
+
+    async fn run_for(
+        &self,
+        cpu: Duration,
+        component: &[u8],
+        input: &str,
+        session: Arc<Session>,
+    ) -> RunReport {
+        let limits = RunLimits { wall: Duration::from_secs(60), cpu, ..RunLimits::default() };
         let mut hasher = DefaultHasher::new();
         component.hash(&mut hasher);
         let mut digest = [0; 32];
@@ -122,7 +131,10 @@ async fn a_component_that_hurts_ends_as_what_it_is_and_the_next_call_is_fine() {
     assert!(matches!(looping.outcome, Outcome::CpuLimit), "{looping:?}");
     let growing = "(loop $l (if (i32.ne (memory.grow (i32.const 64)) (i32.const -1)) (then (br $l)))) \
         (call $ok (local.get 0) (local.get 1))";
-    assert_eq!(ends(growing).await.outcome, Outcome::MemoryLimit);
+    // What it does without is its own affair, what it cannot do without is the limit.
+    assert_eq!(value(&ends(growing).await), "1");
+    let growing = format!("{growing} (unreachable)");
+    assert_eq!(ends(&growing).await.outcome, Outcome::MemoryLimit);
     // Resources of the host's are memory of the same process.
     let hoarding = "(loop $l (drop (call $new-fields)) (br $l)) (unreachable)";
     assert!(thrown(&ends(hoarding).await).0.contains("free keys"));
@@ -136,6 +148,14 @@ async fn a_component_that_hurts_ends_as_what_it_is_and_the_next_call_is_fine() {
         ("(drop (i32.load (i32.const -8))) (unreachable)", "out of bounds"),
         ("(call $socket) (unreachable)", "wasi:sockets"),
         ("(call $block (i32.const 77)) (unreachable)", "stopped"),
+        // It waits for the reply to a request whose body it never finishes.
+        (
+            "(local.set 2 (call $new-request (call $new-fields))) \
+             (call $request-body (local.get 2) (i32.const 256)) \
+             (call $handle (local.get 2) (i32.const 0) (i32.const 0) (i32.const 256)) \
+             (call $block (call $subscribe (i32.load (i32.const 264)))) (unreachable)",
+            "never comes",
+        ),
     ] {
         let report = ends(body).await;
         assert!(thrown(&report).0.contains(said), "{body}: {report:?}");
@@ -229,6 +249,16 @@ async fn a_component_that_is_a_burden_to_compile_ends_at_the_compilers_limits() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_binary_of_another_version_says_so() {
+    let exe = Some(built("cambium-component"));
+    let payload = (*b"cambium-job-0 of 0.0.1").into();
+    let jail = Jail::start(JailConfig { exe, payload, pool: 0, ..JailConfig::default() }).unwrap();
+    let refused = jail.take("agent", "version", WorkerLimits::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("another version"), "{refused}");
+    jail.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_made_of_javascript_runs_too() {
     let house = House::open(true).await;
     let orders = std::fs::read(built("orders.wasm")).unwrap();
@@ -239,5 +269,23 @@ async fn a_component_made_of_javascript_runs_too() {
     let heard = house.bench.vendor.heard();
     assert_eq!(heard.last().unwrap().line(), "GET /orders HTTP/1.1");
     assert_eq!(report.logs, ["listing"]);
+
+    // Bodies beyond what may be under way at once, both ways.
+    let cpu = Duration::from_secs(20);
+    let large = format!("{{\"ok\":\"{}\"}}", "x".repeat(400_000));
+    let script = large.clone();
+    let json = "content-type: application/json\r\n";
+    let bench = Bench::start(Setup::answering(move |_| answer("200 OK", json, script.as_bytes())));
+    let bench = bench.await;
+    let base = format!("https://api.acme.test:{}", bench.vendor.address.port());
+    let asked = serde_json::json!({ "base": base }).to_string();
+    let report = house.run_for(cpu, &orders, &asked, bench.reader()).await;
+    assert_eq!(value(&report), format!("{{\"status\":200,\"said\":{large}}}"));
+    let item = "y".repeat(300_000);
+    let written = serde_json::json!({ "base": base, "item": item }).to_string();
+    let report = house.run_for(cpu, &orders, &written, bench.dry()).await;
+    assert!(value(&report).starts_with(r#"{"status":202,"said":"#), "{:?}", report.outcome);
+    assert!(value(&report).contains("yyyyyyyy"));
+    assert_eq!(bench.vendor.heard().len(), 1, "a dry run shows a write");
     house.sandbox.shutdown().await;
 }

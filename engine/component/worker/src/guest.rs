@@ -8,7 +8,9 @@ use crate::RUN;
 use crate::engine::engine;
 use crate::host::{Host, Terms, Wire, link};
 use bytes::Bytes;
-use cambium_jail::job::{EXIT_PANIC, Ended, Ending, Out, Received, WORDS, leave, receive};
+use cambium_jail::job::{
+    EXIT_HEAP, EXIT_PANIC, Ended, Ending, Out, Received, WORDS, leave, receive,
+};
 use cambium_jail::{Guest, Payload, WorkerSide};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
@@ -93,23 +95,29 @@ fn called(
         let message = message[..message.floor_char_boundary(TOLD)].to_owned();
         (Ending::Threw { message, stack: String::new() }, Bytes::new())
     };
-    let call = move || -> wasmtime::Result<Result<String, String>> {
-        // SAFETY: an artefact of our own compiler for this very engine, which is
-        // checked; one that is not is loaded by a process that has nothing.
-        let component = unsafe { Component::deserialize(engine, &artefact) }?;
-        drop(artefact);
-        let mut linker = Linker::new(engine);
-        link(&mut linker, &component)?;
-        let instance = linker.instantiate(&mut *store, &component)?;
-        let run =
-            instance.get_typed_func::<(&str,), (Result<String, String>,)>(&mut *store, RUN)?;
-        let (answer,) = run.call(&mut *store, (input,))?;
-        Ok(answer)
-    };
-    match call() {
+    match call(engine, store, artefact, input) {
         Ok(Ok(json)) if json.len() > most => (Ending::TooLarge, Bytes::new()),
         Ok(Ok(json)) => (Ending::Value { bytes: json.len() }, Bytes::from(json)),
         Ok(Err(message)) => threw(&message),
+        Err(_) if store.data().wanted_more => leave(EXIT_HEAP),
         Err(error) => threw(&format!("the component was stopped: {:#}", error)),
     }
+}
+
+fn call(
+    engine: &Engine,
+    store: &mut Store<Host>,
+    artefact: Vec<u8>,
+    input: &str,
+) -> wasmtime::Result<Result<String, String>> {
+    // SAFETY: an artefact of our own compiler for this very engine, which is
+    // checked; one that is not is loaded by a process that has nothing.
+    let component = unsafe { Component::deserialize(engine, &artefact) }?;
+    drop(artefact);
+    let mut linker = Linker::new(engine);
+    link(&mut linker, &component)?;
+    let instance = linker.instantiate(&mut *store, &component)?;
+    let run = instance.get_typed_func::<(&str,), (Result<String, String>,)>(&mut *store, RUN)?;
+    let (answer,) = run.call(&mut *store, (input,))?;
+    Ok(answer)
 }

@@ -11,7 +11,7 @@ mod plain;
 mod resources;
 mod wire;
 
-use cambium_jail::job::{EXIT_HEAP, Out, leave};
+use cambium_jail::job::Out;
 use io::Body;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -47,6 +47,8 @@ pub(crate) struct Host {
     unsaid: u64,
     memory_left: usize,
     tables_left: usize,
+    /// Memory was refused to it.
+    pub(crate) wanted_more: bool,
 }
 
 /// What a run may use and is told.
@@ -73,6 +75,7 @@ impl Host {
             unsaid: 0,
             memory_left: terms.memory_bytes,
             tables_left: TABLE_ELEMENTS,
+            wanted_more: false,
         }
     }
 
@@ -166,12 +169,14 @@ impl Instance<'_> {
     }
 }
 
-/// A component that wants more memory than its run has ends as V8 does.
+/// A component that wants more memory than its run has is refused it, as any may be;
+/// what it cannot do without ends the run.
 impl ResourceLimiter for Host {
     fn memory_growing(&mut self, now: usize, wanted: usize, _: Option<usize>) -> Result<bool> {
         let more = wanted.saturating_sub(now);
         if more > self.memory_left {
-            leave(EXIT_HEAP);
+            self.wanted_more = true;
+            return Ok(false);
         }
         self.memory_left -= more;
         Ok(true)
