@@ -10,6 +10,7 @@
 //! answered.
 
 mod civil;
+mod colour;
 mod decoded;
 mod error;
 mod form;

@@ -140,6 +140,37 @@ impl Engine {
         Ok(after)
     }
 
+    /// Whom a connection is for; empty means all of the person's agents.
+    pub async fn scope_of(&self, connection: &ConnectionId) -> Result<Vec<AgentId>, EngineError> {
+        Ok(self.parts.store.scope(connection).await?)
+    }
+
+    /// Changes whom a connection is for. An agent that is no longer among them
+    /// finds it no more and its calls over it are refused; what was allowed stays
+    /// for when it is.
+    pub async fn change_scope(
+        &self,
+        _proof: &PersonProof,
+        id: &ConnectionId,
+        agents: &[AgentId],
+    ) -> Result<(), EngineError> {
+        let connection = self.connection(id.as_str()).await?;
+        let mut names = Vec::with_capacity(agents.len());
+        for agent in agents {
+            names.push(self.agent_by_id(agent).await?.name);
+        }
+        let mut told: BTreeSet<AgentId> = self.in_scope(id).await?.into_iter().collect();
+        let whom = match names.is_empty() {
+            true => "every agent".to_owned(),
+            false => names.join(", "),
+        };
+        self.parts.proxy.record_change(&connection, vec![format!("now: for {whom}")]).await?;
+        self.parts.store.change_scope(id, agents, self.now()).await?;
+        told.extend(self.in_scope(id).await?);
+        self.send(Event::list_changed(told));
+        Ok(())
+    }
+
     /// Puts another secret in the place of a connection's. `same_account` keeps
     /// what was allowed on it; without, the connection gets a new generation and
     /// is asked about again.

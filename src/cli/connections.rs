@@ -28,6 +28,19 @@ pub(crate) enum Args {
     },
     /// Change the policy of one; what was allowed *from now on* is asked again
     Set(Box<Set>),
+    /// Change which of your agents may use one
+    Agents {
+        /// Id or slug
+        connection: String,
+        /// This agent (may be repeated); those not named may not
+        #[arg(long, value_name = "NAME", required_unless_present = "all_agents")]
+        agent: Vec<String>,
+        /// Every agent of yours, later ones too
+        #[arg(long, conflicts_with = "agent")]
+        all_agents: bool,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
     /// Packages its tools may import
     #[command(subcommand)]
     Sdk(super::sdk::Args),
@@ -190,6 +203,12 @@ impl Args {
                 Ok(Said::new(text, made))
             }
             Self::Sdk(sdk) => sdk.run(context).await,
+            Self::Agents { connection, agent, all_agents: _, person } => {
+                let who = person.credential()?;
+                let request = Request::ConnectionAgents { who, connection, agents: agent };
+                let after = context.ask(&request).await.map_err(as_owner)?;
+                Ok(Said::new(page(&after)?, after))
+            }
             Self::Show { connection } => {
                 let shown = context.ask(&Request::ConnectionShow { connection }).await?;
                 Ok(Said::new(page(&shown)?, shown))
@@ -440,6 +459,13 @@ fn page(connection: &Value) -> Result<String, Failure> {
             if connection["ca_pem"].is_null() { "the public roots" } else { "its own" }
         ),
     ];
+    if let Some(agents) = connection["agents"].as_array() {
+        let names: Vec<_> = agents.iter().filter_map(|name| name.as_str().map(visible)).collect();
+        lines.push(match names.is_empty() {
+            true => "agents      all of yours".into(),
+            false => format!("agents      {}", names.join(", ")),
+        });
+    }
     for exception in connection["exceptions"].as_array().into_iter().flatten() {
         let (cidr, port) = (field(exception, "cidr"), field(exception, "port"));
         lines.push(format!("policy      {cidr} port {port} may be dialled"));

@@ -153,6 +153,7 @@ impl Front {
             | Request::ConnectionAdd { .. }
             | Request::ConnectionShow { .. }
             | Request::ConnectionSet { .. }
+            | Request::ConnectionAgents { .. }
             | Request::SdkAdd { .. }
             | Request::SdkRemove { .. }
             | Request::ConnectionReconnect { .. }
@@ -342,6 +343,17 @@ impl Front {
         Ok(Publisher::Person { promote_for })
     }
 
+    /// A connection with the names of the agents it is for; none means all.
+    async fn whom(&self, connection: Connection) -> Answered {
+        let mut names = Vec::new();
+        for agent in self.engine.scope_of(&connection.id).await? {
+            names.push(self.engine.agent(agent.as_str()).await?.name);
+        }
+        let mut shown = value(connection)?;
+        shown["agents"] = json!(names);
+        Ok(shown)
+    }
+
     async fn connections(&self, request: Request) -> Answered {
         let engine = &self.engine;
         match request {
@@ -369,7 +381,20 @@ impl Front {
                 made["warnings"] = json!(if short { vec![SHORT_SECRET] } else { Vec::new() });
                 Ok(made)
             }
-            Request::ConnectionShow { connection } => value(engine.connection(&connection).await?),
+            Request::ConnectionShow { connection } => {
+                let connection = engine.connection(&connection).await?;
+                self.whom(connection).await
+            }
+            Request::ConnectionAgents { who, connection, agents } => {
+                let proof = self.proof(who).await?;
+                let connection = engine.connection(&connection).await?;
+                let mut ids = Vec::with_capacity(agents.len());
+                for agent in &agents {
+                    ids.push(engine.agent(agent).await?.id);
+                }
+                engine.change_scope(&proof, &connection.id, &ids).await?;
+                self.whom(connection).await
+            }
             Request::ConnectionSet { who, connection, change, secret, same_account } => {
                 let proof = self.proof(who).await?;
                 let connection = engine.connection(&connection).await?;
@@ -381,7 +406,7 @@ impl Front {
                     let secret = Secret::new(secret.into_bytes());
                     after = engine.enter_secret(&proof, &after.id, secret, same_account).await?;
                 }
-                value(after)
+                self.whom(after).await
             }
             Request::SdkAdd { who, connection, name, version, integrity, bundle } => {
                 let proof = self.proof(who).await?;

@@ -128,6 +128,8 @@ pub(crate) enum Request {
         secret: Option<String>,
         same_account: bool,
     },
+    /// Changes whom a connection is for; nobody named means every agent.
+    ConnectionAgents { who: Person, connection: String, agents: Vec<String> },
     /// Takes a connection back.
     ConnectionRevoke { who: Person, connection: String },
     /// Takes a revoke back, with the stored secret or another.

@@ -40,6 +40,12 @@ pub(crate) const SCOPE: &str = concat!(
     seal!(connection_scopes),
     " AS seal FROM connection_scopes WHERE connection_id = $1 ORDER BY agent_id"
 );
+// What a person made of it since; without a row it is as it was made.
+pub(crate) const SCOPE_CHANGE: &str = concat!(
+    "SELECT sequence, agents, ",
+    seal!(scope_changes),
+    " AS seal FROM scope_changes WHERE connection_id = $1 ORDER BY sequence DESC LIMIT 1"
+);
 // Promoted tools whose current version runs on the connection.
 pub(crate) const LEAVING: &str = "SELECT DISTINCT m.agent_id, m.tool
     FROM versions v
@@ -182,11 +188,28 @@ impl ConnectionStore for Store {
         Box::pin(self.remembered(Question::Scope(connection.as_str().to_owned()), move || {
             Box::pin(async move {
                 let mut on = self.read().await?;
+                let changed = sqlx::query(SCOPE_CHANGE).bind(connection.as_str());
+                let changed = changed.fetch_optional(&mut *on).await.map_err(fault)?;
+                let set = vec![connection.as_str().to_owned()];
+                if let Some(row) = changed {
+                    let sequence = row.unsigned("sequence")?;
+                    let agents: String = row.get_as("agents")?;
+                    let agents: Vec<AgentId> = serde_json::from_str(&agents)
+                        .map_err(|_| StoreFault::Corrupt("agents of a scope".into()))?;
+                    let name = RowName::scope_change(connection, whole(sequence)?);
+                    let claims = vec![
+                        Claim::Is(name, row.get_as("seal")?),
+                        // No gaps, so the newest is how many there are.
+                        Claim::Counts(Table::ScopeChanges, set, sequence),
+                    ];
+                    return Ok((agents, claims));
+                }
+                let unchanged = Claim::Counts(Table::ScopeChanges, set, 0);
                 let rows = sqlx::query(SCOPE).bind(connection.as_str()).fetch_all(&mut *on).await;
                 let rows = rows.map_err(fault)?;
                 let set = vec![connection.as_str().to_owned()];
-                let mut claims =
-                    vec![Claim::Counts(Table::ConnectionScopes, set, rows.len() as u64)];
+                let made = Claim::Counts(Table::ConnectionScopes, set, rows.len() as u64);
+                let mut claims = vec![unchanged, made];
                 let mut agents = Vec::with_capacity(rows.len());
                 for row in &rows {
                     let agent = row.id("agent_id", AgentId::new)?;
@@ -196,6 +219,45 @@ impl ConnectionStore for Store {
                 Ok((agents, claims))
             })
         }))
+    }
+
+    fn change_scope<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        agents: &'a [AgentId],
+        now_ms: i64,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            for agent in agents {
+                // By person: no connection reaches another person's agent.
+                let known = sqlx::query(
+                    "SELECT 1 FROM agents a JOIN connections c ON c.person_id = a.person_id
+                    WHERE a.agent_id = $1 AND c.connection_id = $2",
+                );
+                let known = known.bind(agent.as_str()).bind(connection.as_str());
+                let known = known.fetch_optional(writing.on()).await.map_err(fault)?;
+                belongs(u64::from(known.is_some()), "agent")?;
+            }
+            let last = sqlx::query(SCOPE_CHANGE).bind(connection.as_str());
+            let last = last.fetch_optional(writing.on()).await.map_err(fault)?;
+            let sequence = last.map_or(Ok(0), |row| row.unsigned("sequence"))? + 1;
+            let done = sqlx::query(
+                "INSERT INTO scope_changes (connection_id, sequence, person_id, agents, at_ms)
+                SELECT connection_id, $2, person_id, $3, $4 FROM connections
+                WHERE connection_id = $1",
+            )
+            .bind(connection.as_str())
+            .bind(whole(sequence)?)
+            .bind(to_json(&agents)?)
+            .bind(now_ms)
+            .execute(writing.on())
+            .await
+            .map_err(fault)?;
+            belongs(done.rows_affected(), "connection")?;
+            writing.changed(RowName::scope_change(connection, whole(sequence)?));
+            writing.commit().await
+        })
     }
 
     fn mark_connected<'a>(

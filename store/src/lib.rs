@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `people.rs` | persons, codes, sessions | `PersonStore` |
 //! | `agents.rs` | agents, agent_tokens | `AgentStore` |
-//! | `connections.rs` | connections, connection_scopes | `ConnectionStore`, `ConnectionSource` |
+//! | `connections.rs` | connections, connection_scopes, scope_changes | `ConnectionStore`, `ConnectionSource` |
 //! | `secrets.rs` | secrets | `SecretStore` |
 //! | `tools.rs` | versions, pointers, files | `ToolStore` |
 //! | `sets.rs` | members, history | `SetStore` |

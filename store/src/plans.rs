@@ -19,6 +19,7 @@ async fn no_hot_read_scans_a_table() {
         connections::BY_ID,
         connections::FIND,
         connections::SCOPE,
+        connections::SCOPE_CHANGE,
         connections::LEAVING,
         authoring::JOB,
         authoring::LINES,

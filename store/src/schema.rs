@@ -15,6 +15,7 @@ const STEPS: &[(i64, &str)] = &[
     (4, include_str!("schema/0004_documents.sql")),
     (5, include_str!("schema/0005_authoring.sql")),
     (6, include_str!("schema/0006_workspace.sql")),
+    (7, include_str!("schema/0007_scope_changes.sql")),
 ];
 
 /// The newest step this release knows.

@@ -31,6 +31,9 @@ macro_rules! seal {
     (connection_scopes) => {
         "json_array(connection_id, agent_id, person_id)"
     };
+    (scope_changes) => {
+        "json_array(connection_id, sequence, person_id, agents, at_ms)"
+    };
     (asks) => {
         "json_array(ask_id, person_id, agent_id, tool, version, number, connection_id, generation,
             reason, run_id, effect, method, authority, target, headers, digest, opened_ms,
@@ -85,10 +88,11 @@ pub(crate) enum Table {
     AuditSegments,
     Documents,
     AuthorJobs,
+    ScopeChanges,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Persons,
         Self::Codes,
         Self::Sessions,
@@ -105,6 +109,7 @@ impl Table {
         Self::AuditSegments,
         Self::Documents,
         Self::AuthorJobs,
+        Self::ScopeChanges,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -125,6 +130,7 @@ impl Table {
             Self::AuditSegments => "audit_segments",
             Self::Documents => "documents",
             Self::AuthorJobs => "author_jobs",
+            Self::ScopeChanges => "scope_changes",
         }
     }
 
@@ -136,8 +142,10 @@ impl Table {
     /// rows of a set is known, so that one taken away is missed.
     pub(crate) fn set_parts(self) -> usize {
         match self {
-            // Of a connection; of a node; of a connection.
-            Self::ConnectionScopes | Self::AuditSegments | Self::Documents => 1,
+            // Of a connection, of a node.
+            Self::ConnectionScopes | Self::AuditSegments | Self::Documents | Self::ScopeChanges => {
+                1
+            }
             // Of an agent's switch, of a person's tool.
             Self::Switches | Self::Pointers => 2,
             Self::Persons
@@ -190,6 +198,7 @@ impl Table {
             Self::AuditSegments => every!(audit_segments, "node || '/' || first"),
             Self::AuthorJobs => every!(author_jobs, "job_id"),
             Self::Documents => every!(documents, "connection_id || '/' || sequence"),
+            Self::ScopeChanges => every!(scope_changes, "connection_id || '/' || sequence"),
         }
     }
 
@@ -226,6 +235,7 @@ impl Table {
             Self::AuditSegments => one!(audit_segments, "node = $1 AND first = $2"),
             Self::AuthorJobs => one!(author_jobs, "job_id = $1"),
             Self::Documents => one!(documents, "connection_id = $1 AND sequence = $2"),
+            Self::ScopeChanges => one!(scope_changes, "connection_id = $1 AND sequence = $2"),
         }
     }
 }
@@ -325,6 +335,11 @@ impl RowName {
     pub(crate) fn document(connection: &ConnectionId, sequence: i64) -> Self {
         let parts = vec![Part::Text(connection.as_str().to_owned()), Part::Number(sequence)];
         Self { table: Table::Documents, parts, more: None }
+    }
+
+    pub(crate) fn scope_change(connection: &ConnectionId, sequence: i64) -> Self {
+        let parts = vec![Part::Text(connection.as_str().to_owned()), Part::Number(sequence)];
+        Self { table: Table::ScopeChanges, parts, more: None }
     }
 
     fn numbered(table: Table, first: &str, second: &str, number: i64) -> Self {

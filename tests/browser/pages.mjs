@@ -154,6 +154,7 @@ must((await page.content()).includes("dry_run"), "the dry run has no answer");
 await look(page, "doing-without-scripts", "dry-run");
 
 await page.goto(`${base}/connections`);
+await page.getByRole("button", { name: "Save who may use it of shop" }).click();
 await page.getByRole("button", { name: "Revoke shop" }).click();
 await page.getByRole("button", { name: "Reconnect shop" }).click();
 await page.getByRole("button", { name: "Revoke shop" }).waitFor();

@@ -17,7 +17,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use cambium_engine::port::RunRow;
 use cambium_engine::{EngineError, Version};
-use cambium_proxy::{Connection, ConnectionStatus, Secret};
+use cambium_proxy::{Connection, ConnectionId, ConnectionStatus, Secret};
 use http::{HeaderMap, StatusCode, Uri};
 
 /// Runs looked through for the last calls of each connection.
@@ -31,6 +31,13 @@ struct ListPage {
     frame: Frame,
     fault: Option<String>,
     connections: Vec<Card>,
+}
+
+/// An agent, and whether the connection is for it by name.
+struct Whom {
+    id: String,
+    name: String,
+    ticked: bool,
 }
 
 struct Card {
@@ -49,6 +56,8 @@ struct Card {
     takes_secret: bool,
     tools: Vec<String>,
     calls: Vec<Call>,
+    agents: Vec<Whom>,
+    every_agent: bool,
 }
 
 pub(crate) async fn list(
@@ -77,9 +86,10 @@ pub(crate) async fn change(
     let done = match fields.text("do") {
         "revoke" => engine.revoke_connection(&visitor.proof, &id).await,
         "reconnect" => engine.reconnect_connection(&visitor.proof, &id, secret).await.map(drop),
+        "agents" => change_agents(&console, &visitor, &id, &fields).await,
         _ => Err(EngineError::ArgumentInvalid {
             name: "do".to_owned(),
-            reason: "must be revoke or reconnect".to_owned(),
+            reason: "must be revoke, reconnect or agents".to_owned(),
         }),
     };
     match done {
@@ -89,6 +99,29 @@ pub(crate) async fn change(
             page(&console, &visitor, StatusCode::BAD_REQUEST, fault).await
         }
     }
+}
+
+/// Whom it is for, as it was ticked.
+async fn change_agents(
+    console: &Console,
+    visitor: &Visitor,
+    id: &ConnectionId,
+    fields: &Fields,
+) -> Result<(), EngineError> {
+    let engine = &console.engine;
+    let mut agents = Vec::new();
+    if !fields.says("every_agent", "yes") {
+        for named in fields.all("agent") {
+            agents.push(engine.agent(named).await?.id);
+        }
+        if agents.is_empty() {
+            return Err(EngineError::ArgumentInvalid {
+                name: "agents".to_owned(),
+                reason: "tick at least one agent, or every agent".to_owned(),
+            });
+        }
+    }
+    engine.change_scope(&visitor.proof, id, &agents).await
 }
 
 async fn page(
@@ -102,13 +135,24 @@ async fn page(
     let (tools, runs) = (engine.tools().await?, engine.runs(RUNS).await?);
     let agents = engine.agents().await?;
     let connections = engine.connections().await?;
-    let connections = connections.iter().map(|connection| {
+    let mut cards = Vec::with_capacity(connections.len());
+    for connection in &connections {
         let mut card = card(connection, &tools);
         let of = |run: &&RunRow| run.connection == connection.id;
         card.calls = runs.iter().filter(of).take(CALLS).map(|run| call(run, &agents)).collect();
-        card
-    });
-    let connections = connections.collect();
+        let scope = engine.scope_of(&connection.id).await?;
+        card.every_agent = scope.is_empty();
+        card.agents = agents
+            .iter()
+            .map(|agent| Whom {
+                id: visible::line(agent.id.as_str()),
+                name: visible::line(&agent.name),
+                ticked: scope.contains(&agent.id),
+            })
+            .collect();
+        cards.push(card);
+    }
+    let connections = cards;
     Ok(render(status, &ListPage { frame, fault, connections }))
 }
 
@@ -142,5 +186,7 @@ fn card(connection: &Connection, tools: &[Version]) -> Card {
         takes_secret: connection.scheme.takes_secret(),
         tools: authored.map(|version| visible::line(&version.tool.to_string())).collect(),
         calls: Vec::new(),
+        agents: Vec::new(),
+        every_agent: false,
     }
 }

@@ -7,6 +7,7 @@ use super::asks::site;
 use super::toolbox::kind;
 use super::{Frame, render};
 use crate::Console;
+use crate::colour::{self, Piece};
 use crate::error::Problem;
 use crate::form::Fields;
 use crate::session::Visitor;
@@ -47,7 +48,7 @@ struct ToolPage {
     description: String,
     hash: String,
     sites: Vec<String>,
-    source: String,
+    source: Vec<Piece>,
     published: String,
     from: Option<u32>,
     diff: Vec<Line>,
@@ -182,7 +183,7 @@ async fn page(
         description: visible::lines(&found.description),
         hash: visible::line(&found.hash),
         sites: found.call_sites.iter().map(site).collect(),
-        source: visible::lines(&found.source),
+        source: colour::pieces(&visible::lines(&found.source)),
         published: civil::time(found.published_ms),
         from: wanted.from,
         diff,

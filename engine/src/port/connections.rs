@@ -41,6 +41,14 @@ pub trait ConnectionStore: Send + Sync {
     fn connections<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<Connection>>;
     /// The agents a connection is in scope for; empty means all.
     fn scope<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<AgentId>>;
+    /// Changes the agents a connection is in scope for; no agent means all of the
+    /// person's. What was before stays as a row.
+    fn change_scope<'a>(
+        &'a self,
+        connection: &'a ConnectionId,
+        agents: &'a [AgentId],
+        now_ms: i64,
+    ) -> Answering<'a, ()>;
     /// Marks a connection connected, once what it needs is sealed. The
     /// generation stays. In the same transaction the tools that its revoke took
     /// out return, as by [`Self::reconnect_connection`]. Conflict when it was

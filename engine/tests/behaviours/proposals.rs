@@ -392,3 +392,31 @@ async fn b083_a_sign_in_brings_its_tools_back_when_it_is_done_and_not_before() {
     // Once only.
     assert_eq!(house.store.mark_connected(&shop.id, START_MS).await.unwrap().back, []);
 }
+
+#[tokio::test]
+async fn b083_whom_a_connection_is_for_is_changed_by_a_person_and_stays_changed() {
+    let house = House::new().await;
+    let (agent, caller) = house.furnished().await;
+    let (other, others) = house.agent("codex").await;
+    house.publish(&caller, "orders", &reads()).await;
+    let shop = house.engine.connection("shop").await.unwrap().id;
+    let person = house.console().await;
+    assert_eq!(house.engine.scope_of(&shop).await.unwrap(), [], "all of them");
+    house.engine.change_scope(&person, &shop, std::slice::from_ref(&other.id)).await.unwrap();
+    assert_eq!(code(&house.call(&caller, "orders").await), "connection_not_in_scope");
+    let asked = house.engine.propose_credential(&caller, "shop", "").await.unwrap_err();
+    assert_eq!(asked.code(), "connection_not_found", "it is told nothing of it any more");
+    assert_ne!(code(&house.call(&others, "orders").await), "connection_not_in_scope");
+    let house = house.restarted().await;
+    assert_eq!(house.engine.scope_of(&shop).await.unwrap(), std::slice::from_ref(&other.id));
+    let both = [agent.id.clone(), other.id.clone()];
+    house.engine.change_scope(&person, &shop, &both).await.unwrap();
+    assert_ne!(code(&house.call(&caller, "orders").await), "connection_not_in_scope");
+    house.engine.change_scope(&person, &shop, &[]).await.unwrap();
+    assert_eq!(house.engine.scope_of(&shop).await.unwrap(), []);
+    let nobody = [cambium_proxy::AgentId::new("nobody")];
+    let unknown = house.engine.change_scope(&person, &shop, &nobody).await.unwrap_err();
+    assert_eq!(unknown.code(), "agent_not_found");
+    let said: Vec<_> = house.audited().await.into_iter().flat_map(|row| row.notes).collect();
+    assert!(said.contains(&"now: for codex".to_owned()), "{said:?}");
+}
