@@ -20,6 +20,10 @@ pub(crate) struct Target {
     pub(crate) query: Option<String>,
 }
 
+/// How often a path may be decoded until nothing of it is an escape. One that
+/// means something is written with one or two.
+const DECODED_MAX: usize = 8;
+
 /// What RFC 3986 leaves out of a path, besides controls and non-ASCII.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -234,22 +238,29 @@ fn check_path(path: &str, encoded_slash: bool) -> Result<(), Refusal> {
             _ => {}
         }
     }
-    let decoded: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
-    if decoded.windows(2).any(|pair| pair == b"//") {
-        return ambiguous("`//` once it is decoded");
-    }
-    for segment in decoded.split(|byte| *byte == b'/') {
-        // `..;x` is a dot segment to servers that strip path parameters.
-        let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-        if name == b"." || name == b".." {
-            return ambiguous("a dot segment");
+    let mut decoded: Vec<u8> = percent_encoding::percent_decode_str(path).collect();
+    for _ in 0..DECODED_MAX {
+        if decoded.windows(2).any(|pair| pair == b"//") {
+            return ambiguous("`//` once it is decoded");
         }
+        for segment in decoded.split(|byte| *byte == b'/') {
+            // `..;x` is a dot segment to servers that strip path parameters.
+            let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+            if name == b"." || name == b".." {
+                return ambiguous("a dot segment");
+            }
+        }
+        // A vendor that decodes again would meet what was hidden from us.
+        let hidden = escapes_bytes(&decoded);
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        if hidden.iter().any(|b| matches!(b, b'.' | b'/' | b'\\' | 0..=0x1f | 0x7f)) {
+            return ambiguous("a dot, slash or control that is encoded more than once");
+        }
+        decoded = percent_encoding::percent_decode(&decoded).collect();
     }
-    // A vendor that decodes twice would meet what was hidden from us.
-    if escapes_bytes(&decoded).iter().any(|b| matches!(b, b'.' | b'/' | b'\\' | 0..=0x1f | 0x7f)) {
-        return ambiguous("a doubly encoded dot, slash or control");
-    }
-    Ok(())
+    ambiguous("escapes of escapes of escapes")
 }
 
 /// The bytes every escape stands for; a malformed escape is refused.

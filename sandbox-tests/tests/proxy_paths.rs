@@ -145,6 +145,9 @@ async fn a10_a11_dot_segments() {
         "/v1/.%2e/x",
         "/v1/..;/admin",
         "/v1/%252e%252e/x",
+        "/v1/%25252e%25252e/x",
+        "/v1/%25%2532%65%25%2532%65/x",
+        "/x%25%2531114",
         "/..//evil",
     ];
     all_refused(&targets.map(|target| (target, "path_ambiguous"))).await;
