@@ -35,6 +35,8 @@ pub(crate) struct Link {
     failed: RefCell<Option<(String, String)>>,
     say: Say,
     unsaid: Cell<u64>,
+    /// What every request is answered at once.
+    prepared: Option<(ResponseHead, Bytes)>,
 }
 
 #[derive(Default)]
@@ -70,7 +72,15 @@ impl Link {
             failed: RefCell::default(),
             say,
             unsaid: Cell::new(0),
+            prepared: None,
         }
+    }
+
+    /// One without a socket, for the warm-up: every answer is there before it is
+    /// waited for. An operation that waited would leave its waking with the tokio
+    /// runtime of the boot, and no fork would ever be woken.
+    pub(crate) fn prepared(head: ResponseHead, body: Bytes) -> Self {
+        Self { prepared: Some((head, body)), ..Self::new(0, Box::new(|_, _| {})) }
     }
 
     pub(crate) fn started(&self) -> Instant {
@@ -96,6 +106,12 @@ impl Link {
         };
         if let Some(fault) = refusal {
             let exchange = Exchange { end: Some(Err(fault)), body: Bytes::new(), ..exchange };
+            state.exchanges.insert(id, exchange);
+            return id;
+        }
+        if let Some((head, body)) = &self.prepared {
+            let (head, chunks) = (Some(head.clone()), VecDeque::from([body.clone()]));
+            let exchange = Exchange { head, chunks, end: Some(Ok(())), ..exchange };
             state.exchanges.insert(id, exchange);
             return id;
         }

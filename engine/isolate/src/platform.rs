@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 
 /// No generated machine code (so no executable mapping and no WebAssembly), no
 /// code from strings, shared memory off. The stack must end well before the
-/// thread's own: Rust frames of ops need room below it.
+/// thread's own: Rust frames of ops need room below it. What the warm-up compiled
+/// stays.
 const FLAGS: &str = "--jitless --single-threaded --disallow-code-generation-from-strings \
                      --enable-sharedarraybuffer-per-context --stack-size=900 \
-                     --no-harmony-temporal";
+                     --no-harmony-temporal --no-flush-bytecode";
 
 static PLATFORM: OnceLock<v8::SharedRef<v8::Platform>> = OnceLock::new();
 

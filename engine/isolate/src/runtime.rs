@@ -10,6 +10,7 @@ use crate::module::{self, Thrown};
 use crate::platform::platform;
 use crate::text::well_formed;
 use bytes::Bytes;
+use cambium_jail::frames::fetch::ResponseHead;
 use cambium_jail::job::{EXIT_HEAP, Ended, Ending};
 use deno_core::{JsRuntime, PollEventLoopOptions, RuntimeOptions, scope, v8};
 use std::ffi::{c_char, c_void};
@@ -39,17 +40,42 @@ new Intl.NumberFormat("en", { style: "currency", currency: "EUR" }).format(1.5);
 new Date(0).toString();
 "#;
 
-/// Run once before any tool: the paths every run takes. No timer: it would
-/// belong to the tokio runtime of the boot, which a forked child does not have.
-const WARM: &str = r#"
+/// Run before any tool: the paths a run takes, so that what the glue has of them
+/// is compiled once and not in each fork. No timer: it would belong to the tokio
+/// runtime of the boot, which a forked child does not have.
+const WARM: &[&str] = &[
+    r#"
 export default async function (ctx, input) {
   const url = new URL("https://example.test/a?b=c");
+  url.searchParams.set("d", "e");
   const headers = new Headers({ accept: "application/json" });
-  const response = new Response(JSON.stringify({ url: url.href, list: [...headers] }));
+  const made = new Response(JSON.stringify({ url: url.href, list: [...headers] }));
   try { throw new Error("warm"); } catch (error) { String(error.stack); }
-  return await response.json();
+  const read = await ctx.fetch(`/warm?id=${encodeURIComponent(input.id)}`);
+  const { list } = await read.json();
+  const options = { method: "POST", headers: { accept: "text/plain" }, body: { list } };
+  const written = await ctx.fetch("/warm", options);
+  const length = (await written.text()).length;
+  const bytes = await (await ctx.fetch("/warm", { headers })).arrayBuffer();
+  console.log("warm", { length });
+  const shown = list.map((one) => ({ ...one, at: new TextEncoder().encode(one.id).length }));
+  return { shown, made: await made.json(), ok: read.ok, status: read.status,
+    type: read.headers.get("content-type"), size: bytes.byteLength };
 }
-"#;
+"#,
+    r#"
+export default async function (ctx) {
+  return await ctx.fetch("/warm");
+}
+"#,
+    r#"
+export default async function () {
+  throw new TypeError("warm");
+}
+"#,
+];
+/// What the warm-up's requests are answered.
+const WARM_REPLY: &[u8] = br#"{"list":[{"id":"a"},{"id":"b"}]}"#;
 
 /// An isolate ready for one module.
 pub(crate) struct Runtime {
@@ -117,25 +143,32 @@ impl Runtime {
         Ok(Self { js, call, describe, settle })
     }
 
-    /// Runs a small module, so that a run finds everything compiled.
+    /// Runs small modules, so that a run finds everything compiled.
     pub(crate) async fn warm(&mut self) -> Result<(), String> {
-        let link = Rc::new(Link::new(0, Box::new(|_, _| {})));
-        self.attach(link.clone());
-        let call = Call {
-            specifier: "tool:warm",
-            source: WARM,
-            modules: &[],
-            input: "{}",
-            slug: "",
-            vendor: "",
-            display_name: "",
-            proxy_base: "https://example.test",
-            result_bytes: 1024,
-        };
-        match self.run(&call, &link).await.0 {
-            Ending::Value { .. } => Ok(()),
-            other => Err(format!("the warm-up ended as {other:?}")),
+        for source in WARM {
+            let kind = ("content-type".to_owned(), "application/json".to_owned());
+            let head = ResponseHead { status: 200, headers: vec![kind], intercepted: false };
+            let link = Rc::new(Link::prepared(head, Bytes::from_static(WARM_REPLY)));
+            self.attach(link.clone());
+            let call = Call {
+                specifier: "tool:warm",
+                source,
+                modules: &[],
+                input: r#"{"id":"a b"}"#,
+                slug: "",
+                vendor: "",
+                display_name: "",
+                proxy_base: "https://example.test",
+                result_bytes: 4096,
+            };
+            let (ending, _) = self.run(&call, &link).await;
+            match ending {
+                Ending::Value { .. } | Ending::Response { .. } => {}
+                Ending::Threw { message, .. } if message == "TypeError: warm" => {}
+                other => return Err(format!("the warm-up ended as {other:?}")),
+            }
         }
+        Ok(())
     }
 
     /// Binds the operations to a run.

@@ -6,10 +6,12 @@
 use crate::error::IsolateError;
 use crate::extension::{MAIN, extensions};
 use crate::platform::platform;
-use deno_core::{JsRuntimeForSnapshot, RuntimeOptions};
+use deno_core::{JsRuntimeForSnapshot, RuntimeOptions, v8};
 
 /// Makes the snapshot. Run it in a process that does nothing else with V8.
 pub fn make_snapshot() -> Result<Box<[u8]>, IsolateError> {
+    // Every function of the glue is compiled now, and none in a run.
+    v8::V8::set_flags_from_string("--no-lazy");
     let failed = |error: &dyn std::fmt::Display| IsolateError::Snapshot(error.to_string());
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_time()
