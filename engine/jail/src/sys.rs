@@ -363,14 +363,6 @@ pub(crate) fn map_forever(fd: BorrowedFd<'_>, length: usize) -> Result<&'static 
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), length) })
 }
 
-/// Gives the children of this process a copy of a range that was marked
-/// MADV_DONTFORK. False when the kernel has nothing to change there.
-pub(crate) fn copy_on_fork(start: usize, length: usize) -> bool {
-    // SAFETY: changes only what a later fork does with the range; reads and
-    // writes none of it. A range that is not ours is an error.
-    unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DOFORK) == 0 }
-}
-
 /// Default action for the signals that mean a crash, no blocked signals: an
 /// inherited handler must not turn a crash into something else.
 pub(crate) fn default_signals() {

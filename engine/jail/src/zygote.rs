@@ -179,11 +179,11 @@ fn prepare<E: Entry>(
     let (entry, init) = match boot {
         Boot::Early => {
             let entry = E::boot(told, payload)?;
-            // The maps are hidden once the files are closed.
-            layers::copy_maps_on_fork().map_err(text("reading the own maps"))?;
             if sys::threads() != 1 {
                 return Err("the boot started a thread".into());
             }
+            // The maps are hidden once the files are closed.
+            layers::prepare_for_forks().map_err(text("reading the own maps"))?;
             layers::seal(&mut applied, own_mounts);
             // Only now: an init forked earlier would not be under Landlock.
             let init = init::enter_pid_namespace(&mut applied);

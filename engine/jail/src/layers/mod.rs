@@ -5,12 +5,14 @@
 pub(crate) mod filter;
 mod identity;
 mod limits;
+mod maps;
 mod namespaces;
 mod ruleset;
 
 pub(crate) use identity::{NOBODY, drop_capabilities, leave_root};
 pub(crate) use limits::{worker_limits, zygote_limits};
-pub(crate) use namespaces::{copy_maps_on_fork, enter as enter_namespaces};
+pub(crate) use maps::prepare_for_forks;
+pub(crate) use namespaces::enter as enter_namespaces;
 pub(crate) use ruleset::restrict as restrict_files;
 
 use serde::{Deserialize, Serialize};

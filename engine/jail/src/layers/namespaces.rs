@@ -1,6 +1,5 @@
 //! Namespaces of a jailed process, each tried by itself so that one that is
-//! refused does not cost the others; and the one pass over the own memory map
-//! that makes V8's pages survive a fork.
+//! refused does not cost the others.
 
 use super::Applied;
 use super::identity::NOBODY;
@@ -32,21 +31,4 @@ fn enter_user() -> Result<()> {
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{NOBODY} {uid} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("{NOBODY} {gid} 1"))
-}
-
-/// V8 marks its pages so that a fork does not get them; undoes that for every
-/// map of this process. Needs /proc, so it runs before the files are closed.
-pub(crate) fn copy_maps_on_fork() -> Result<()> {
-    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let Some((start, end)) = range else { continue };
-        let (Ok(start), Ok(end)) =
-            (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
-        else {
-            continue;
-        };
-        // Special maps of the kernel's own (vvar) refuse; they are copied anyway.
-        sys::copy_on_fork(start, end.saturating_sub(start));
-    }
-    Ok(())
 }
