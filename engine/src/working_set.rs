@@ -5,14 +5,11 @@
 use crate::command::Caller;
 use crate::port::{SetRow, ToolRuns};
 use crate::rule::{self, Member, SetLimits};
-use crate::toolbox::Loaded;
 use crate::{
     Agent, Engine, EngineError, Event, HistoryEntry, Leaving, ListedTool, MoveCause, SweepPlan,
     ToolName, WorkingSetEntry,
 };
 use cambium_proxy::{AgentId, StoreFault};
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// History rows answered at once.
 const HISTORY_SHOWN: u32 = 500;
@@ -25,18 +22,17 @@ impl Engine {
 
     /// The same for a person who looks at an agent's list.
     pub async fn listed(&self, agent: &AgentId) -> Result<Vec<ListedTool>, EngineError> {
-        let set = self.parts.store.set(agent).await?;
-        if set.is_empty() {
-            return Ok(Vec::new());
+        // One tool at a time: a list costs what is on it, not what the toolbox holds.
+        let mut listed = Vec::new();
+        for row in self.parts.store.set(agent).await? {
+            match self.toolbox.current(&row.tool).await {
+                Ok(Some((_, loaded))) => listed.push(loaded.listed.clone()),
+                Ok(None) => {}
+                // It was logged where it was read, and takes no other down.
+                Err(StoreFault::Corrupt(_)) => {}
+                Err(fault) => return Err(fault.into()),
+            }
         }
-        let all = self.toolbox.all().await?;
-        let by_name: HashMap<&ToolName, &Arc<Loaded>> =
-            all.iter().map(|(pointer, loaded)| (&pointer.tool, loaded)).collect();
-        let mut listed: Vec<ListedTool> = set
-            .iter()
-            .filter_map(|row| by_name.get(&row.tool))
-            .map(|loaded| loaded.listed.clone())
-            .collect();
         listed.sort_by_cached_key(|tool| tool.tool.to_string());
         Ok(listed)
     }
