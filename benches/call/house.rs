@@ -193,6 +193,11 @@ impl House {
         address
     }
 
+    /// The database, for whoever fills it by the thousand.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.directory.join("store")
+    }
+
     /// Ends what runs and leaves nothing behind.
     pub(crate) async fn close(self) {
         self.engine.drain(Duration::from_secs(5)).await;

@@ -3,17 +3,23 @@
 //! jail, the audit and the redaction are on in each of our rows.
 //!
 //! `cargo bench --bench call`, or `benches/side_by_side/run` with the peers; a
-//! word chooses one table: `call`, `hop` or `memory`; `quick` is the guard that CI
-//! runs.
+//! word chooses one table: `call`, `hop`, `memory`, `check`, `bombs`, `load` or `toolbox`;
+//! `quick` is the guard that CI runs. With `CAMBIUM_FIGURES` naming a directory,
+//! the figures are written there as JSON and as a chart.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, missing_docs)]
 
+mod bombs;
+mod chart;
+mod check;
 mod figures;
 mod hop;
 mod house;
+mod load;
 mod memory;
 mod peers;
 mod quick;
+mod toolbox;
 
 use figures::Row;
 use house::House;
@@ -59,6 +65,19 @@ fn main() -> ExitCode {
         if wanted("memory") {
             json.insert("memory".into(), memory::run(&vendor, peers.as_ref()).await);
         }
+        if let (true, Some(peers)) = (wanted("check"), &peers) {
+            json.insert("check".into(), tokio::task::block_in_place(|| check::run(peers)));
+        }
+        if let (true, Some(peers)) = (wanted("bombs"), &peers) {
+            json.insert("bombs".into(), bombs::run(peers).await);
+        }
+        if wanted("load") {
+            json.insert("load".into(), load::run(&vendor).await);
+        }
+        if wanted("toolbox") {
+            json.insert("toolbox".into(), toolbox::run(&vendor).await);
+        }
+        write_figures(&json);
         println!("\n{:#}", Value::Object(json));
         held
     });
@@ -68,6 +87,20 @@ fn main() -> ExitCode {
             eprintln!("slower than the baseline allows: {worse}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Writes the figures where the environment says.
+fn write_figures(json: &Map<String, Value>) {
+    let Some(folder) = std::env::var_os("CAMBIUM_FIGURES").map(std::path::PathBuf::from) else {
+        return;
+    };
+    std::fs::create_dir_all(&folder).expect("the directory for the figures");
+    let text = format!("{:#}\n", Value::Object(json.clone()));
+    std::fs::write(folder.join("figures.json"), text).expect("the figures");
+    if let Some(rows) = json.get("call").and_then(|call| call["rows"].as_array()) {
+        let chart = chart::bars("One call, median and 99th percentile (logarithmic)", rows);
+        std::fs::write(folder.join("call.svg"), chart).expect("the chart");
     }
 }
 

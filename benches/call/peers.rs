@@ -69,6 +69,25 @@ impl Peers {
         self.directory.join("python/bin").join(name)
     }
 
+    /// The TypeScript compiler, native.
+    pub(crate) fn tsc(&self) -> PathBuf {
+        self.directory.join("node_modules/@typescript/typescript-linux-x64/lib/tsc")
+    }
+
+    /// A host that runs bodies of functions, one a line.
+    pub(crate) fn bomb_host(&self, kind: &str) -> Command {
+        if kind != "deno" {
+            let mut command = self.node("bomb_host.mjs");
+            command.arg(kind);
+            return command;
+        }
+        let deno = self.directory.join("node_modules/@deno/linux-x64-glibc/deno");
+        let mut command = self.with(Command::new(deno));
+        command.args(["run", "--no-prompt", "--quiet", "--unstable-worker-options"]);
+        command.arg(Self::scripts().join("bomb_host.ts"));
+        command
+    }
+
     fn with(&self, mut command: Command) -> Command {
         command
             .env("VENDOR_URL", &self.url)

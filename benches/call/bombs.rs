@@ -1,0 +1,139 @@
+//! P12: the resource bombs of `sandbox-tests`, one host each, ours and the
+//! peers'. A host survives one when it is alive within the limit and a quarter
+//! second more, and its next call works; and it survives it well when that call
+//! takes less than 50 ms. Each peer has the limits it offers: time for `node:vm`,
+//! time and memory for isolated-vm, its worker's end for Deno.
+
+use crate::peers::Peers;
+use cambium_engine::RunLimits;
+use cambium_sandbox_tests::rig::Rig;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+#[path = "../../sandbox-tests/tests/isolate_bombs/table.rs"]
+#[allow(dead_code)]
+mod table;
+
+/// What a bomb is given, and what it may take beyond it.
+const LIMIT: Duration = Duration::from_millis(1_000);
+const CPU: Duration = Duration::from_millis(300);
+const SLACK: Duration = Duration::from_millis(250);
+/// How long a host that is late is waited for.
+const GIVEN_UP: Duration = Duration::from_secs(5);
+const NEXT: Duration = Duration::from_millis(50);
+
+#[derive(Default)]
+struct Score {
+    all: usize,
+    in_time: usize,
+    survived: usize,
+    next_in_time: usize,
+    next_ms: Vec<f64>,
+}
+
+impl Score {
+    fn add(&mut self, bomb: Option<Duration>, next: Option<Duration>) {
+        self.all += 1;
+        self.in_time += usize::from(bomb.is_some_and(|took| took <= LIMIT + SLACK));
+        let Some(next) = next else { return };
+        self.survived += 1;
+        self.next_in_time += usize::from(next < NEXT);
+        self.next_ms.push(next.as_secs_f64() * 1e3);
+    }
+
+    fn row(&mut self, name: &str) -> Value {
+        self.next_ms.sort_by(f64::total_cmp);
+        let median = self.next_ms.get(self.next_ms.len() / 2).copied().unwrap_or(f64::NAN);
+        let share = |count: usize| 100.0 * count as f64 / self.all as f64;
+        println!(
+            "| {name} | {:.0} % | {:.0} % | {:.0} % | {median:.1} |",
+            share(self.in_time),
+            share(self.survived),
+            share(self.next_in_time)
+        );
+        json!({
+            "name": name, "bombs": self.all, "ended_in_time": self.in_time, "survived": self.survived,
+            "next_call_under_50_ms": self.next_in_time, "next_call_ms": median,
+        })
+    }
+}
+
+pub(crate) async fn run(peers: &Peers) -> Value {
+    let exe = std::env::current_exe().expect("this program");
+    let rig = Rig::start(exe.to_str().expect("a path")).await;
+    rig.still_works().await;
+    let mut ours = Score::default();
+    for bomb in table::BOMBS {
+        let module = format!("export default async function (ctx, input) {{\n{}\n}}", bomb.body);
+        let limits = RunLimits { wall: LIMIT, cpu: CPU, ..RunLimits::default() };
+        let began = Instant::now();
+        let _ = rig.run_source(&module, "{}", limits, rig.reads()).await;
+        let took = began.elapsed();
+        let began = Instant::now();
+        rig.still_works().await;
+        ours.add(Some(took), Some(began.elapsed()));
+    }
+    rig.sandbox.shutdown().await;
+    println!(
+        "| host | ended in time | alive after it | next call under 50 ms | next call, median ms |\n|---|---|---|---|---|"
+    );
+    let mut rows = vec![ours.row("Cambium, a process each, empty pool")];
+    for (name, kind) in [
+        ("node:vm, 300 ms timeout", "vm"),
+        ("isolated-vm, 300 ms timeout, 64 MB", "isolated-vm"),
+        ("Deno worker, ended after 1 s", "deno"),
+    ] {
+        let mut score = Score::default();
+        for bomb in table::BOMBS {
+            let (bomb, next) =
+                tokio::task::block_in_place(|| explode(peers.bomb_host(kind), bomb.body));
+            score.add(bomb, next);
+        }
+        rows.push(score.row(name));
+    }
+    json!({ "rows": rows })
+}
+
+/// One bomb in a host of its own; the times of the bomb and of the next call.
+fn explode(mut command: Command, body: &str) -> (Option<Duration>, Option<Duration>) {
+    let spawned =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut host = Host(spawned.expect("the host runs"));
+    let lines = host.lines();
+    let _up = lines.recv_timeout(GIVEN_UP);
+    let mut ask = |body: &str| -> Option<Duration> {
+        let began = Instant::now();
+        let stdin = host.0.stdin.as_mut()?;
+        writeln!(stdin, "{}", json!(body)).ok()?;
+        lines.recv_timeout(GIVEN_UP).ok()?;
+        Some(began.elapsed())
+    };
+    (ask(body), ask("return 1;"))
+}
+
+struct Host(Child);
+
+impl Host {
+    fn lines(&mut self) -> mpsc::Receiver<String> {
+        let stdout = self.0.stdout.take().expect("stdout is piped");
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        lines
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,107 @@
+//! What a call costs under load. Closed loops of 1 to 64 callers say where the
+//! capacity is; an open loop at shares of it says what a caller waits when calls
+//! come when they come: each latency counts from the moment the call was due,
+//! so that a stall is felt by everything behind it.
+
+use crate::figures::Row;
+use crate::house::House;
+use cambium_sandbox_tests::vendor::Vendor;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const CALLERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const CALLS: usize = 600;
+const ROUNDS: usize = 3;
+/// Shares of the capacity, per cent.
+const SHARES: [usize; 4] = [30, 50, 70, 90];
+const POOL: usize = 2;
+
+pub(crate) async fn run(vendor: &Vendor) -> Value {
+    let house = Arc::new(House::build(vendor, POOL, "load").await);
+    for _ in 0..crate::WARM_UP {
+        house.call().await;
+    }
+    let mut closed: Vec<(Row, Vec<f64>, u64)> = CALLERS
+        .iter()
+        .map(|callers| (Row::new(&format!("{callers} callers")), Vec::new(), 0))
+        .collect();
+    for _ in 0..ROUNDS {
+        for (at, callers) in CALLERS.into_iter().enumerate() {
+            let began = Instant::now();
+            closed[at].0.push(closed_loop(&house, callers).await);
+            closed[at].1.push(CALLS as f64 / began.elapsed().as_secs_f64());
+            closed[at].2 = closed[at].2.max(resident_kib());
+        }
+    }
+    println!(
+        "| closed loop, callers | calls a second | p50 ms | p99 ms | resident MiB |\n|---|---|---|---|---|"
+    );
+    let mut capacity: f64 = 0.0;
+    let mut rows = Vec::new();
+    for ((row, rates, kib), callers) in closed.iter_mut().zip(CALLERS) {
+        rates.sort_by(f64::total_cmp);
+        let rate = rates[ROUNDS / 2];
+        capacity = capacity.max(rate);
+        let (p50, p99) = (row.percentile(50.0) / 1000.0, row.percentile(99.0) / 1000.0);
+        println!("| {callers} | {rate:.0} | {p50:.2} | {p99:.2} | {:.0} |", *kib as f64 / 1024.0);
+        rows.push(json!({ "callers": callers, "calls_a_second": rate, "figures": row.json(), "rss_kib": *kib }));
+    }
+    println!("\n| open loop, share of {capacity:.0} a second | p50 ms | p99 ms |\n|---|---|---|");
+    let mut open = Vec::new();
+    for share in SHARES {
+        let mut row = Row::new(&format!("{share} %"));
+        for _ in 0..ROUNDS {
+            row.push(open_loop(&house, capacity * share as f64 / 100.0).await);
+        }
+        let (p50, p99) = (row.percentile(50.0) / 1000.0, row.percentile(99.0) / 1000.0);
+        println!("| {share} % | {p50:.2} | {p99:.2} |");
+        open.push(row.json());
+    }
+    if let Ok(house) = Arc::try_unwrap(house) {
+        house.close().await;
+    }
+    json!({ "closed": rows, "open": open, "capacity": capacity })
+}
+
+async fn closed_loop(house: &Arc<House>, callers: usize) -> Vec<f64> {
+    let left = Arc::new(AtomicUsize::new(CALLS));
+    let mut callers_at_work = tokio::task::JoinSet::new();
+    for _ in 0..callers {
+        let (house, left) = (house.clone(), left.clone());
+        callers_at_work.spawn(async move {
+            let mut times = Vec::new();
+            let one_less = |left: usize| left.checked_sub(1);
+            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                let began = Instant::now();
+                house.call().await;
+                times.push(began.elapsed().as_secs_f64() * 1e6);
+            }
+            times
+        });
+    }
+    callers_at_work.join_all().await.concat()
+}
+
+async fn open_loop(house: &Arc<House>, rate: f64) -> Vec<f64> {
+    let mut calls = tokio::task::JoinSet::new();
+    let began = Instant::now();
+    for number in 0..CALLS {
+        let due = began + Duration::from_secs_f64(number as f64 / rate);
+        tokio::time::sleep_until(due.into()).await;
+        let house = house.clone();
+        calls.spawn(async move {
+            house.call().await;
+            due.elapsed().as_secs_f64() * 1e6
+        });
+    }
+    calls.join_all().await
+}
+
+/// Of this process: engine, proxy, store and the bench's own vendor.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
