@@ -132,6 +132,8 @@ struct Gathered {
     words: u32,
 }
 
+/// A word of a query: its place there, and the slots that hold it.
+type Listed<'a> = (usize, &'a Asked, &'a [(u32, f32)]);
 /// Vendors a query names.
 type Named<'a> = BTreeMap<&'a str, &'a Vendor>;
 
@@ -308,30 +310,24 @@ impl Index {
         query: &[Asked],
         named: &Named<'_>,
     ) -> (Vec<(f32, u32)>, Vec<(f32, u32, bool)>) {
-        let mut gathered = vec![Gathered::default(); self.slots.len()];
-        let mut touched = Vec::new();
-        for (at, asked) in query.iter().enumerate() {
-            for (slot, count) in self.postings.get(&asked.word).into_iter().flatten() {
-                let here = &mut gathered[*slot as usize];
-                if here.words == 0 {
-                    touched.push(*slot);
-                }
-                here.words |= 1 << at;
-                here.score += asked.score(*count);
-            }
-        }
+        let rare = self.rarity(1);
+        let least = FLOOR_ABOUT * rare;
+        let (gathered, touched) = self.touched(query, named.is_empty().then_some(least));
         let all: u32 = u32::MAX >> (32 - query.len().clamp(1, 32));
         let vendors = self.vendor_matches(query);
         // A partial hit is made by words that are not a vendor's name: else a
         // vendor's word would bring in every tool of it.
         let named_words = named.values().fold(0, |mask, vendor| mask | vendor.mask(query));
-        let rare = self.rarity(1);
 
         let (mut full, mut partial) = (Vec::new(), Vec::new());
         for slot in touched {
             let here = gathered[slot as usize];
             if here.words == all {
                 full.push((here.score, slot));
+                continue;
+            }
+            // Below every floor: most of what a common word touches.
+            if here.score < least && named.is_empty() {
                 continue;
             }
             let Some(entry) = &self.slots[slot as usize] else { continue };
@@ -341,15 +337,46 @@ impl Index {
                 0 => continue,
                 // The vendor was named: one word about its tools is enough.
                 _ if own => 0.0,
-                _ if self.says_what_it_is_about(entry, query) => FLOOR_ABOUT,
                 1 if here.words.count_ones() == 1 => FLOOR_ONE,
                 _ => FLOOR_SEVERAL,
             };
-            if here.score >= floor * rare {
+            let enough = here.score >= floor * rare;
+            if enough || (here.score >= least && self.says_what_it_is_about(entry, query)) {
                 partial.push((here.score, slot, own));
             }
         }
         (full, partial)
+    }
+
+    /// What each slot gets from the query's words, and the slots that could come to
+    /// `least`, if there is one, or hold every word. The rarest word goes first: once all that follow
+    /// could not make up `least` together, they only add to what is there.
+    fn touched(&self, query: &[Asked], least: Option<f32>) -> (Vec<Gathered>, Vec<u32>) {
+        let mut gathered = vec![Gathered::default(); self.slots.len()];
+        let mut touched = Vec::new();
+        let mut words: Vec<Listed<'_>> = query
+            .iter()
+            .enumerate()
+            .filter_map(|(at, asked)| Some((at, asked, self.postings.get(&asked.word)?.as_slice())))
+            .collect();
+        words.sort_by_key(|(_, _, list)| list.len());
+        let mut left: f32 = words.iter().map(|(_, asked, _)| asked.most()).sum();
+        for (number, (at, asked, list)) in words.into_iter().enumerate() {
+            let adds_none = number > 0 && least.is_some_and(|least| left < least);
+            left -= asked.most();
+            for (slot, count) in list {
+                let here = &mut gathered[*slot as usize];
+                if here.words == 0 {
+                    if adds_none {
+                        continue;
+                    }
+                    touched.push(*slot);
+                }
+                here.words |= 1 << at;
+                here.score += asked.score(*count);
+            }
+        }
+        (gathered, touched)
     }
 
     /// Whether the query says most of what the tool's name says it is about. A
@@ -430,6 +457,11 @@ struct Asked {
 }
 
 impl Asked {
+    /// What [`Self::score`] stays below.
+    fn most(&self) -> f32 {
+        self.weight * (K1 + 1.0)
+    }
+
     /// BM25's part of one word.
     fn score(&self, count: f32) -> f32 {
         self.weight * count * (K1 + 1.0) / (count + K1)
