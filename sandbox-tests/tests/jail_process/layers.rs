@@ -76,7 +76,7 @@ async fn d08_s50_a_worker_has_no_power_and_only_its_descriptors() {
         let pid = worker.leash.pid();
         assert_powerless(pid);
         assert_eq!(status(pid, "Seccomp"), "2");
-        assert_eq!(status(pid, "Seccomp_filters"), "2");
+        assert_eq!(status(pid, "Seccomp_filters"), "3");
         assert_ne!(status(pid, "NSpid").split_whitespace().last().unwrap(), "1", "never pid 1");
         assert_eq!(status(pid, "NSpid").split_whitespace().count(), 2, "a pid namespace");
         for (number, target) in descriptors(pid) {

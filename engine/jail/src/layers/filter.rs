@@ -1,10 +1,12 @@
 //! The system-call filter: two stacked programs, since one program has one
-//! answer for what matches. The first answers EPERM to file calls and to
+//! answer for what matches, behind a small one that makes them cheap to install
+//! (`known.rs`). The first answers EPERM to file calls and to
 //! executable memory, so that a library that merely looks around gets an error
 //! it understands. The second lets through what a single-threaded worker really
 //! uses, arguments included, and kills the process for anything else, which the
 //! parent sees as SIGSYS: an escape attempt.
 
+use super::known;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, apply_filter,
@@ -34,16 +36,17 @@ const FUTEX_OPS: [i32; 5] = [128, 129, 128 + 9, 128 + 9 + 256, 128 + 10];
 /// Clocks of the system, not of other processes (those ids are negative).
 const CLOCK_MAX: u64 = 11;
 
-/// Both programs, compiled, with the pid still open. Empty where the kernel has
+/// The programs, compiled, with the pid still open. Empty where the kernel has
 /// no filters, which the engine is told and refuses unless it was told to go on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter {
+    known: BpfProgram,
     refuse: BpfProgram,
     allow: BpfProgram,
 }
 
 impl Filter {
-    /// Compiles both programs for this architecture.
+    /// Compiles the programs for this architecture.
     pub(crate) fn compile() -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| text(&e))?;
@@ -53,13 +56,16 @@ impl Filter {
                 .map_err(|e| text(&e))
         };
         let refused = SeccompAction::Errno(libc::EPERM as u32);
+        // Installing what comes behind it takes two calls that are over then.
+        let known = allowed_calls()?.into_keys().chain([libc::SYS_seccomp, libc::SYS_prctl]);
         Ok(Self {
+            known: known::program(known)?,
             refuse: compile(refused_calls()?, SeccompAction::Allow, refused)?,
             allow: compile(allowed_calls()?, SeccompAction::KillProcess, SeccompAction::Allow)?,
         })
     }
 
-    /// Puts the own pid in and both programs in force.
+    /// Puts the own pid in and the programs in force.
     pub(crate) fn apply(mut self) -> Result<(), String> {
         if self.allow.is_empty() {
             return Ok(());
@@ -74,6 +80,7 @@ impl Filter {
         if patched != 1 {
             return Err(format!("the filter names its pid {patched} times"));
         }
+        apply_filter(&self.known).map_err(|error| error.to_string())?;
         apply_filter(&self.refuse).map_err(|error| error.to_string())?;
         apply_filter(&self.allow).map_err(|error| error.to_string())
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod filter;
 mod identity;
+mod known;
 mod limits;
 mod maps;
 mod namespaces;
