@@ -122,12 +122,17 @@ fn ended(end: ProgramEnd) -> CommandEnd {
         // A name that is no text is no name of a workspace either.
         (path.to_string_lossy().into_owned(), bytes)
     };
+    let paths = |paths: &[PathBuf]| -> Vec<String> {
+        paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    };
     CommandEnd {
         code: end.code,
         stdout: text(&end.stdout),
         stderr: text(&end.stderr),
         stdout_cut: end.stdout_cut,
         stderr_cut: end.stderr_cut,
+        gone: paths(&end.kept.gone),
+        unplaced: paths(&end.kept.unplaced),
         files: end.kept.files.into_iter().map(named).collect(),
         files_cut: end.kept.cut,
     }

@@ -34,6 +34,10 @@ fn b087_a_command_works_on_the_workspace_and_gets_nowhere_else() {
     assert_eq!(result["changedFiles"], json!(["out.txt"]));
     let read = call_tool(&home, &token, "read_file", &json!({ "path": "out.txt" }));
     assert_eq!(read["text"], "a\nb\n");
+    let moved = run(&home, &token, "rm a.txt; mkdir a.txt; mv out.txt a.txt/in");
+    assert_eq!(moved["result"]["changedFiles"], json!(["a.txt/in"]), "{moved}");
+    assert_eq!(moved["result"]["removedFiles"], json!(["a.txt", "out.txt"]), "{moved}");
+    assert_eq!(run(&home, &token, "ls a.txt")["result"]["stdout"], "in\n");
 
     let inside = secret.to_str().unwrap();
     for command in [

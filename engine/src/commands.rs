@@ -7,8 +7,8 @@ use crate::command::Caller;
 use crate::flight::RunGuard;
 use crate::id::new_id;
 use crate::low_level::{Command, CommandEnd, CommandFault, Workbench};
-use crate::port::WorkspaceFile;
-use crate::workspace::{FILE_BYTES, ROOM, workspace_path};
+use crate::port::{WorkspaceFile, WorkspacePut};
+use crate::workspace::{FILE_BYTES, ROOM, clash, workspace_path};
 use crate::{Engine, EngineError, Envelope, Live, Status, process};
 use cambium_proxy::{AgentId, CommandRecord, RunId};
 use serde_json::json;
@@ -62,6 +62,14 @@ impl Drop for Place {
     }
 }
 
+/// What came of a command's files.
+#[derive(Default)]
+struct Brought {
+    changed: Vec<String>,
+    removed: Vec<String>,
+    notes: Vec<String>,
+}
+
 /// One command under way, with everything that ends with it.
 struct Underway {
     engine: Arc<Engine>,
@@ -112,7 +120,14 @@ impl Engine {
         // it runs on does not.
         let collected = self.wait_for_process(caller, run.as_str(), HELD);
         match live.cancel.run_until_cancelled(collected).await {
-            Some(envelope) => envelope,
+            Some(answered) => {
+                let runs_on = |envelope: &Envelope| envelope.status == Status::Running;
+                if !answered.as_ref().is_ok_and(runs_on) {
+                    // Its end is told here: there is nothing to collect.
+                    self.jobs.forget(&run);
+                }
+                answered
+            }
             None => {
                 self.cancel_process(caller, run.as_str()).await?;
                 Ok(process::running(&run))
@@ -142,17 +157,27 @@ impl Engine {
         Ok(self.parts.proxy.record_command(said).await?)
     }
 
-    /// Writes back what a command changed; answers the paths, and what could
-    /// not be written and why.
+    /// Writes back what a command changed and, if it ended well, removes what it
+    /// removed; notes what could not be written and why.
     async fn bring_back(
         &self,
         agent: &AgentId,
         before: &HashMap<&str, &str>,
         end: &CommandEnd,
-    ) -> Result<(Vec<String>, Vec<String>), EngineError> {
-        let (mut changed, mut notes) = (Vec::new(), Vec::new());
+    ) -> Result<Brought, EngineError> {
+        let store = &self.parts.store;
+        let mut brought = Brought::default();
         let mut left_out = usize::from(end.files_cut);
-        for (path, bytes) in &end.files {
+        let gone = end.gone.iter().map(String::as_str);
+        let gone: Vec<&str> = gone.filter(|path| before.contains_key(*path)).collect();
+        if end.code == 0 && !gone.is_empty() {
+            store.remove_workspace_files(agent, &gone).await?;
+            brought.removed.extend(gone.iter().map(|&path| path.to_owned()));
+        }
+        // An edit goes ahead of what is new, which may fill the workspace.
+        let (edits, new): (Vec<_>, Vec<_>) =
+            end.files.iter().partition(|(path, _)| before.contains_key(path.as_str()));
+        for (path, bytes) in edits.into_iter().chain(new) {
             let text = std::str::from_utf8(bytes).ok();
             let (Ok(path), Some(text)) = (workspace_path(path), text) else {
                 left_out += 1;
@@ -167,21 +192,41 @@ impl Engine {
                 content: text.to_owned(),
                 written_ms: self.now(),
             };
-            if bytes.len() > FILE_BYTES || !self.parts.store.put_workspace_file(&file, ROOM).await?
-            {
+            if bytes.len() > FILE_BYTES {
                 left_out += 1;
                 continue;
             }
-            changed.push(path.to_owned());
+            // Where a file became a folder or a folder a file, the old one is over
+            // however the command ended.
+            let instead: Vec<&str> = gone.iter().copied().filter(|old| clash(old, path)).collect();
+            match store.put_workspace_file(&file, &instead, ROOM).await? {
+                WorkspacePut::Written => brought.changed.push(path.to_owned()),
+                WorkspacePut::Full | WorkspacePut::Clash(_) => {
+                    left_out += 1;
+                    continue;
+                }
+            }
+            for old in instead {
+                if !brought.removed.iter().any(|removed| removed == old) {
+                    brought.removed.push(old.to_owned());
+                }
+            }
+        }
+        if let Some(path) = end.unplaced.first() {
+            brought.notes.push(format!(
+                "{} of the workspace's files, first `{path}`, were not there for the command: \
+                 another file has the name of their folder; move or remove that one",
+                end.unplaced.len()
+            ));
         }
         if left_out > 0 {
-            notes.push(
+            brought.notes.push(
                 "some of what the command left was not brought back: the workspace takes text \
                  files of plain names, 256 KiB each, 200 and 8 MiB in all"
                     .to_owned(),
             );
         }
-        Ok((changed, notes))
+        Ok(brought)
     }
 }
 
@@ -219,9 +264,9 @@ impl Underway {
     async fn answer(&self, end: &CommandEnd) -> Result<Envelope, EngineError> {
         let before = self.command.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
         let before: HashMap<&str, &str> = before.collect();
-        let (mut changed, notes) = self.engine.bring_back(self.guard.agent(), &before, end).await?;
-        let more = changed.len().saturating_sub(NAMED);
-        changed.truncate(NAMED);
+        let brought = self.engine.bring_back(self.guard.agent(), &before, end).await?;
+        let (changed, more_changed) = named(brought.changed);
+        let (removed, more_removed) = named(brought.removed);
         let result = json!({
             "exitCode": end.code,
             "stdout": end.stdout,
@@ -229,10 +274,19 @@ impl Underway {
             "stdoutTruncated": end.stdout_cut,
             "stderrTruncated": end.stderr_cut,
             "changedFiles": changed,
-            "moreChangedFiles": (more > 0).then_some(more),
+            "moreChangedFiles": more_changed,
+            "removedFiles": removed,
+            "moreRemovedFiles": more_removed,
         });
-        Ok(Envelope { result: Some(result), notes, ..Envelope::of(Status::Ok) })
+        Ok(Envelope { result: Some(result), notes: brought.notes, ..Envelope::of(Status::Ok) })
     }
+}
+
+/// The paths that an answer names, and how many there are beside.
+fn named(mut paths: Vec<String>) -> (Vec<String>, Option<usize>) {
+    let more = paths.len().saturating_sub(NAMED);
+    paths.truncate(NAMED);
+    (paths, (more > 0).then_some(more))
 }
 
 fn exit_code(result: &serde_json::Value) -> i64 {

@@ -4,6 +4,7 @@
 
 use crate::{Envelope, Status};
 use cambium_proxy::{AgentId, RunId};
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -12,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 /// Ended runs kept for collection, and answers kept for calls that come again,
 /// over all agents.
 const KEPT: usize = 256;
+
+/// Ended runs of one agent kept for collection.
+const KEPT_EACH: usize = 32;
 
 /// Where the answer of a detached run will be.
 pub(crate) type Collected = watch::Receiver<Option<Arc<Envelope>>>;
@@ -36,7 +40,8 @@ pub(crate) struct JobPlace {
 }
 
 impl Jobs {
-    /// Takes a place. The oldest that has ended makes room.
+    /// Takes a place. The oldest of the agent's that has ended makes room; where
+    /// all agents together have too many, one of the agent that has the most.
     pub(crate) fn add(
         &self,
         run: RunId,
@@ -46,13 +51,16 @@ impl Jobs {
     ) -> watch::Sender<Option<Arc<Envelope>>> {
         let (done, answer) = watch::channel(None);
         let mut places = locked(&self.places);
-        if places.len() >= KEPT
-            && let Some(oldest) = places.iter().position(|place| place.answer.borrow().is_some())
-        {
+        if let Some(oldest) = giving_way(&places, &agent) {
             places.remove(oldest);
         }
         places.push_back(JobPlace { run, agent, begun_ms, cancel, answer });
         done
+    }
+
+    /// Gives up the place of a run whose end its caller was told.
+    pub(crate) fn forget(&self, run: &RunId) {
+        locked(&self.places).retain(|place| place.run != *run);
     }
 
     /// The place of this agent's run.
@@ -61,6 +69,29 @@ impl Jobs {
             .iter()
             .find(|place| place.run == *run && place.agent == *agent)
             .cloned()
+    }
+}
+
+/// Which place is taken away for one more of this agent.
+fn giving_way(places: &VecDeque<JobPlace>, agent: &AgentId) -> Option<usize> {
+    let mut ended: HashMap<&AgentId, Vec<usize>> = HashMap::new();
+    for (position, place) in places.iter().enumerate().filter(|(_, place)| place.ended()) {
+        ended.entry(&place.agent).or_default().push(position);
+    }
+    let own = ended.get(agent).filter(|own| own.len() >= KEPT_EACH);
+    let fullest = match own {
+        None if places.len() >= KEPT => {
+            ended.values().max_by_key(|ended| (ended.len(), Reverse(ended.first().copied())))
+        }
+        own => own,
+    };
+    fullest?.first().copied()
+}
+
+impl JobPlace {
+    /// Answered, or its task is gone without an answer.
+    fn ended(&self) -> bool {
+        self.answer.borrow().is_some() || self.answer.has_changed().is_err()
     }
 }
 
@@ -127,4 +158,66 @@ impl Drop for CallPlace {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Done = watch::Sender<Option<Arc<Envelope>>>;
+
+    fn agent(name: &str) -> AgentId {
+        AgentId::new(name)
+    }
+
+    fn begin(jobs: &Jobs, of: &str, run: &str) -> Done {
+        jobs.add(RunId::new(run), agent(of), 0, CancellationToken::new())
+    }
+
+    fn end(done: &Done) {
+        done.send_replace(Some(Arc::new(Envelope::of(Status::Ok))));
+    }
+
+    fn has(jobs: &Jobs, of: &str, run: &str) -> bool {
+        jobs.of(&agent(of), &RunId::new(run)).is_some()
+    }
+
+    #[test]
+    fn an_agent_displaces_its_own_ended_runs_and_nobody_elses() {
+        let jobs = Jobs::default();
+        end(&begin(&jobs, "quiet", "kept"));
+        let running = begin(&jobs, "loud", "running");
+        for number in 0..2 * KEPT {
+            end(&begin(&jobs, "loud", &number.to_string()));
+        }
+        assert!(has(&jobs, "quiet", "kept"));
+        assert!(has(&jobs, "loud", "running"), "what runs has its place");
+        assert_eq!(locked(&jobs.places).len(), 2 + KEPT_EACH);
+        assert!(!has(&jobs, "loud", "0"));
+        assert!(has(&jobs, "loud", &(2 * KEPT - 1).to_string()));
+        drop(running);
+    }
+
+    #[test]
+    fn all_agents_together_keep_so_many_and_the_fullest_gives_way() {
+        let jobs = Jobs::default();
+        end(&begin(&jobs, "quiet", "kept"));
+        for number in 0..2 * KEPT {
+            end(&begin(&jobs, &format!("agent{}", number % 20), &number.to_string()));
+        }
+        assert_eq!(locked(&jobs.places).len(), KEPT);
+        assert!(has(&jobs, "quiet", "kept"));
+    }
+
+    #[test]
+    fn a_run_whose_task_is_gone_makes_room_and_a_told_one_is_forgotten() {
+        let jobs = Jobs::default();
+        drop(begin(&jobs, "one", "panicked"));
+        for number in 0..KEPT_EACH {
+            end(&begin(&jobs, "one", &number.to_string()));
+        }
+        assert!(!has(&jobs, "one", "panicked"));
+        jobs.forget(&RunId::new("0"));
+        assert!(!has(&jobs, "one", "0") && has(&jobs, "one", "1"));
+    }
 }

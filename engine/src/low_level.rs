@@ -84,8 +84,12 @@ pub struct CommandEnd {
     pub stdout_cut: bool,
     /// There was more of the second.
     pub stderr_cut: bool,
-    /// Plain files it left: path and bytes, both foreign.
+    /// Plain files it made or changed: path and bytes, both foreign.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Files it was given that are there no more.
+    pub gone: Vec<String>,
+    /// Files it could not be given: they have no place beside the others.
+    pub unplaced: Vec<String>,
     /// There was more, or something that is no plain file.
     pub files_cut: bool,
 }

@@ -1,7 +1,8 @@
 //! What the engine needs from a database: one trait per owner of tables, each
 //! in its file. `store` implements them; every method is one transaction, and a
 //! method that touches two owners says so. Times are milliseconds UTC, handed
-//! in. Nothing here is ever deleted: a row ends by a column that says when.
+//! in. Nothing here is ever deleted but files of workspaces, which decide nothing:
+//! a row ends by a column that says when.
 //!
 //! What comes back is not believed for being in the database: version rows,
 //! pointers and decisions carry MACs which the engine checks at each use.
@@ -30,7 +31,7 @@ pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
 pub use switches::{SwitchRow, SwitchStore};
 pub use tools::{Pointer, PublishRow, ToolStore, VersionRow};
-pub use workspace::{WorkspaceFile, WorkspaceRoom, WorkspaceStore};
+pub use workspace::{WorkspaceFile, WorkspacePut, WorkspaceRoom, WorkspaceStore};
 
 use cambium_proxy::{BoxFuture, StoreFault};
 

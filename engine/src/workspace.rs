@@ -3,7 +3,7 @@
 //! this machine's disk is read or written by a name an agent chose.
 
 use crate::command::Caller;
-use crate::port::{WorkspaceFile, WorkspaceRoom};
+use crate::port::{WorkspaceFile, WorkspacePut, WorkspaceRoom};
 use crate::{Engine, EngineError};
 use serde::Serialize;
 
@@ -50,15 +50,20 @@ impl Engine {
             content: content.to_owned(),
             written_ms: self.now(),
         };
-        if !self.parts.store.put_workspace_file(&file, ROOM).await? {
-            return Err(EngineError::ArgumentInvalid {
-                name: "path".into(),
-                reason: format!(
-                    "the workspace is full: at most {} files and {} bytes; write over one that is \
-                     not needed",
-                    ROOM.files, ROOM.bytes
-                ),
-            });
+        let refused = match self.parts.store.put_workspace_file(&file, &[], ROOM).await? {
+            WorkspacePut::Written => None,
+            WorkspacePut::Full => Some(format!(
+                "the workspace is full: at most {} files and {} bytes; write over one that is not \
+                 needed",
+                ROOM.files, ROOM.bytes
+            )),
+            WorkspacePut::Clash(kept) => Some(format!(
+                "`{kept}` is in the workspace, and a file cannot be a folder too; choose another \
+                 path"
+            )),
+        };
+        if let Some(reason) = refused {
+            return Err(EngineError::ArgumentInvalid { name: "path".into(), reason });
         }
         let files = self.parts.store.workspace_paths(&caller.agent.id).await?;
         Ok(FileWritten { path: path.to_owned(), bytes: content.len(), files })
@@ -83,6 +88,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether one of two paths would be a folder of the other.
+pub(crate) fn clash(one: &str, other: &str) -> bool {
+    let below = |path: &str, folder: &str| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    };
+    below(one, other) || below(other, one)
 }
 
 /// A path of plain names: relative, without dots that lead elsewhere.
@@ -110,6 +123,16 @@ pub(crate) fn workspace_path(path: &str) -> Result<&str, EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_clashes_with_its_folders_and_with_what_is_in_it() {
+        for (one, other) in [("a", "a/b"), ("a/b", "a"), ("a/b", "a/b/c/d")] {
+            assert!(clash(one, other), "{one} {other}");
+        }
+        for (one, other) in [("a", "a"), ("a", "a.b"), ("a", "ab/c"), ("a/b", "a/c")] {
+            assert!(!clash(one, other), "{one} {other}");
+        }
+    }
 
     #[test]
     fn only_plain_relative_paths_are_names_of_files() {

@@ -3,7 +3,9 @@
 //! jailed.
 #![allow(clippy::unwrap_used)]
 
-use cambium_jail::{Jail, JailConfig, Program, ProgramEnd, ProgramError, ProgramLimits, Shown};
+use cambium_jail::{
+    Jail, JailConfig, Kept, Program, ProgramEnd, ProgramError, ProgramLimits, Shown,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -119,6 +121,60 @@ async fn a_program_makes_no_socket_namespace_or_mount() {
 }
 
 #[tokio::test]
+async fn a_program_makes_no_memory_that_its_limit_does_not_count() {
+    let map =
+        |flags: u32, from: &str| format!("{}, 0, 4096, 3, {flags}, {from}, 0", libc::SYS_mmap);
+    let tried = |call: &str| {
+        format!(
+            "perl -e 'open(F, \"+>\", \"f\") or die; truncate(F, 8192); my $n = \"n\"; \
+             print(syscall({call}) == -1 ? $! + 0 : \"made\")'"
+        )
+    };
+    // MAP_PRIVATE and MAP_ANONYMOUS, and a file's.
+    for counted in [map(0x22, "-1"), map(0x2, "fileno(F)")] {
+        assert_eq!(said(&tried(&counted)).await, "made", "{counted}");
+    }
+    for uncounted in [
+        map(0x21, "-1"),
+        map(0x23, "-1"),
+        map(0x1, "fileno(F)"),
+        map(0x3, "fileno(F)"),
+        map(0x122, "-1"),
+        format!("{}, $n, 0", libc::SYS_memfd_create),
+        format!("{}, 0, 4096, 0x3b6", libc::SYS_shmget),
+        format!("{}, 0, 4096, 0, 0, 0", libc::SYS_remap_file_pages),
+    ] {
+        assert_eq!(said(&tried(&uncounted)).await, "1", "{uncounted}: EPERM");
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_taken_first_when_memory_runs_out() {
+    let jail = jail();
+    let program = shell("sleep 9.0625");
+    let run = jail.program(&program, b"");
+    let score = async {
+        loop {
+            let processes = std::fs::read_dir("/proc").unwrap().flatten();
+            let ours = processes.map(|process| process.path()).find(|process| {
+                std::fs::read(process.join("cmdline"))
+                    .is_ok_and(|line| line == b"sleep\x009.0625\0")
+            });
+            if let Some(process) = ours {
+                return std::fs::read_to_string(process.join("oom_score_adj")).unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let score = tokio::select! {
+        score = score => score,
+        end = run => panic!("it was not seen: {end:?}"),
+    };
+    assert_eq!(score.trim(), "1000");
+    jail.shutdown().await;
+}
+
+#[tokio::test]
 async fn limits_end_a_program_and_all_its_children() {
     let jail = jail();
     let limited = |script: &str, limits: ProgramLimits| Program { limits, ..shell(script) };
@@ -181,15 +237,27 @@ fn kept(script: &str, seeds: &[(&str, &str)]) -> Program {
     Program { seeds, limits, ..shell(script) }
 }
 
-async fn left(script: &str, seeds: &[(&str, &str)]) -> (Vec<(String, String)>, bool) {
+async fn ended(script: &str, seeds: &[(&str, &str)]) -> Kept {
     let jail = jail();
     let end = jail.program(&kept(script, seeds), b"").await.unwrap();
     jail.shutdown().await;
     assert_eq!(end.code, 0, "{}", String::from_utf8_lossy(&end.stderr));
+    end.kept
+}
+
+fn texts(kept: &Kept) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let files =
-        end.kept.files.iter().map(|(path, bytes)| (path.display().to_string(), text(bytes)));
-    (files.collect(), end.kept.cut)
+    let files = kept.files.iter();
+    files.map(|(path, bytes)| (path.display().to_string(), text(bytes))).collect()
+}
+
+async fn left(script: &str, seeds: &[(&str, &str)]) -> (Vec<(String, String)>, bool) {
+    let kept = ended(script, seeds).await;
+    (texts(&kept), kept.cut)
+}
+
+fn paths(names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(PathBuf::from).collect()
 }
 
 fn pairs(files: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -201,10 +269,45 @@ async fn what_lies_in_the_working_directory_is_there_may_be_changed_and_comes_ba
     let seeds = [("a.ts", "one"), ("tools/b.ts", "two"), ("gone", "x")];
     let script =
         "cat a.ts tools/b.ts >c; rm gone; echo -n three >a.ts; mkdir -p d/e; echo -n y >d/e/f";
-    let (files, cut) = left(script, &seeds).await;
-    let there = [("a.ts", "three"), ("c", "onetwo"), ("d/e/f", "y"), ("tools/b.ts", "two")];
-    assert_eq!(files, pairs(&there));
-    assert!(!cut);
+    let kept = ended(script, &seeds).await;
+    // What is as it was given is no news.
+    assert_eq!(texts(&kept), pairs(&[("a.ts", "three"), ("c", "onetwo"), ("d/e/f", "y")]));
+    assert_eq!(kept.gone, paths(&["gone"]));
+    assert_eq!((kept.unplaced, kept.cut), (Vec::new(), false));
+}
+
+#[tokio::test]
+async fn what_was_given_comes_back_ahead_of_litter() {
+    let litter = "for i in $(seq 1 40); do echo $i > 0$i; done; echo -n edited > z/edited";
+    let seeds = [("z/edited", "x"), ("z/same", "y")];
+    let (files, cut) = left(litter, &seeds).await;
+    assert!(files.contains(&("z/edited".into(), "edited".into())), "{files:?}");
+    assert_eq!((files.len(), cut), (20, true));
+    // Files as they were given take no room.
+    let many: Vec<_> = (0..40).map(|number| format!("f{number}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (name.as_str(), "same")).collect();
+    let (files, cut) = left("echo -n new > new; echo -n other > f7", &many).await;
+    assert_eq!((files, cut), (pairs(&[("f7", "other"), ("new", "new")]), false));
+}
+
+#[tokio::test]
+async fn a_given_file_is_gone_where_it_is_no_file_and_stays_where_that_cannot_be_seen() {
+    let seeds = [("a", "1"), ("b/c", "2"), ("d/e", "3"), ("f", "4"), ("g/h", "5")];
+    let script = "rm a; mkdir a; echo -n x > a/b; rm -r b; echo -n y > b
+        mv d d2; ln -s d2 d; rm f; ln -s /usr/bin/sh f; chmod 000 g";
+    let kept = ended(script, &seeds).await;
+    assert_eq!(texts(&kept), pairs(&[("a/b", "x"), ("b", "y"), ("d2/e", "3")]));
+    assert_eq!(kept.gone, paths(&["a", "b/c", "d/e"]));
+    assert!(kept.cut);
+}
+
+#[tokio::test]
+async fn a_given_file_without_a_place_is_left_out_and_named() {
+    let kept = ended("cat a; echo -n new > a", &[("a", "1"), ("a/b", "2"), ("c", "3")]).await;
+    assert_eq!(texts(&kept), pairs(&[("a", "new")]));
+    assert_eq!((kept.gone, kept.unplaced), (Vec::new(), paths(&["a/b"])));
+    let kept = ended("rm a", &[("a", "1"), ("a/b", "2")]).await;
+    assert_eq!((kept.gone, kept.unplaced), (paths(&["a"]), paths(&["a/b"])));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::database::Commit;
 use crate::error::fault;
 use crate::row::{Read, belongs, whole};
-use cambium_engine::port::{Answering, WorkspaceFile, WorkspaceRoom, WorkspaceStore};
+use cambium_engine::port::{Answering, WorkspaceFile, WorkspacePut, WorkspaceRoom, WorkspaceStore};
 use cambium_proxy::AgentId;
 
 pub(crate) const CONTENT: &str =
@@ -13,21 +13,38 @@ pub(crate) const PATHS: &str = "SELECT path FROM workspace_files WHERE agent_id 
 const OTHERS: &str =
     "SELECT COUNT(*) AS files, COALESCE(SUM(LENGTH(CAST(content AS BLOB))), 0) AS bytes
     FROM workspace_files WHERE agent_id = $1 AND path <> $2";
+/// What a new path cannot be beside. One that is kept already makes nothing worse.
+const CLASH: &str = "SELECT path FROM workspace_files WHERE agent_id = $1
+    AND (SUBSTR(path, 1, LENGTH($2) + 1) = $2 || '/'
+        OR SUBSTR($2, 1, LENGTH(path) + 1) = path || '/')
+    AND NOT EXISTS (SELECT 1 FROM workspace_files WHERE agent_id = $1 AND path = $2)
+    ORDER BY path LIMIT 1";
+const REMOVE: &str = "DELETE FROM workspace_files WHERE agent_id = $1 AND path = $2";
 
 impl WorkspaceStore for Store {
     fn put_workspace_file<'a>(
         &'a self,
         file: &'a WorkspaceFile,
+        instead_of: &'a [&'a str],
         room: WorkspaceRoom,
-    ) -> Answering<'a, bool> {
+    ) -> Answering<'a, WorkspacePut> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;
+            for &path in instead_of {
+                let removed = sqlx::query(REMOVE).bind(file.agent.as_str()).bind(path);
+                removed.execute(writing.on()).await.map_err(fault)?;
+            }
+            let clash = sqlx::query(CLASH).bind(file.agent.as_str()).bind(&file.path);
+            let clash = clash.fetch_optional(writing.on()).await.map_err(fault)?;
+            if let Some(clash) = clash {
+                return Ok(WorkspacePut::Clash(clash.get_as("path")?));
+            }
             let others = sqlx::query(OTHERS).bind(file.agent.as_str()).bind(&file.path);
             let others = others.fetch_one(writing.on()).await.map_err(fault)?;
             let (files, bytes): (i64, i64) = (others.get_as("files")?, others.get_as("bytes")?);
             let bytes = bytes.saturating_add(whole(file.content.len() as u64)?);
             if files >= whole(room.files)? || bytes > whole(room.bytes)? {
-                return Ok(false);
+                return Ok(WorkspacePut::Full);
             }
             let done = sqlx::query(
                 "INSERT INTO workspace_files (agent_id, path, person_id, content, written_ms)
@@ -44,7 +61,22 @@ impl WorkspaceStore for Store {
             .map_err(fault)?;
             belongs(done.rows_affected(), "agent")?;
             writing.commit().await?;
-            Ok(true)
+            Ok(WorkspacePut::Written)
+        })
+    }
+
+    fn remove_workspace_files<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        paths: &'a [&'a str],
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let mut writing = self.write(Commit::Durable).await?;
+            for &path in paths {
+                let removed = sqlx::query(REMOVE).bind(agent.as_str()).bind(path);
+                removed.execute(writing.on()).await.map_err(fault)?;
+            }
+            writing.commit().await
         })
     }
 

@@ -161,7 +161,7 @@ impl Jail {
         let run = async {
             // What says too much is ended at once, not when it has ended by itself.
             let said = async {
-                tokio::try_join!(heard(stdout, limits), heard(stderr, limits), left(kept, limits))
+                tokio::try_join!(heard(stdout, limits), heard(stderr, limits), left(kept, program))
             };
             let ((), said, hello) = tokio::join!(feed, said, complaint(control));
             if let Some(reason) = hello {
@@ -260,15 +260,12 @@ async fn heard(
 }
 
 /// What was left in the working directory, read no further than it may go.
-async fn left(
-    stream: impl AsyncRead + Unpin,
-    limits: &ProgramLimits,
-) -> Result<Kept, ProgramError> {
+async fn left(stream: impl AsyncRead + Unpin, program: &Program) -> Result<Kept, ProgramError> {
     let mut bytes = Vec::new();
-    let most = kept::most_bytes(limits) as u64;
+    let most = kept::most_bytes(program) as u64;
     let read = stream.take(most).read_to_end(&mut bytes).await;
     read.map_err(|error| JailError::Launch(error.to_string()))?;
-    kept::read(&bytes, limits).map_err(|why| JailError::Launch(why.into()).into())
+    kept::read(&bytes, program).map_err(|why| JailError::Launch(why.into()).into())
 }
 
 /// Why the program never ran; `None` once it runs, which closes the socket.

@@ -26,15 +26,34 @@ pub struct WorkspaceRoom {
     pub bytes: u64,
 }
 
+/// What came of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkspacePut {
+    /// It is kept.
+    Written,
+    /// The agent would keep more than it may; nothing changed.
+    Full,
+    /// One of the two would have to be a file and a folder: the file that is
+    /// kept there; nothing changed.
+    Clash(String),
+}
+
 /// Keeps files of workspaces.
 pub trait WorkspaceStore: Send + Sync {
-    /// Writes a file, unless the agent would then keep more than it may: false
-    /// then, and nothing changed.
+    /// Writes a file, in place of those named too, if there is room for it and
+    /// no other is its folder or in it.
     fn put_workspace_file<'a>(
         &'a self,
         file: &'a WorkspaceFile,
+        instead_of: &'a [&'a str],
         room: WorkspaceRoom,
-    ) -> Answering<'a, bool>;
+    ) -> Answering<'a, WorkspacePut>;
+    /// Removes files; those that are not there are no error.
+    fn remove_workspace_files<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        paths: &'a [&'a str],
+    ) -> Answering<'a, ()>;
     /// The text of a file.
     fn workspace_file<'a>(
         &'a self,

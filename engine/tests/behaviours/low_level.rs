@@ -118,6 +118,70 @@ async fn b087_a_command_has_the_workspace_and_what_it_leaves_comes_back_as_far_a
     assert!(house.engine.workspace_file(&other, "a.ts").await.is_err());
 }
 
+fn removed(code: i32, files: &[(&str, &[u8])], gone: &[&str]) -> CommandEnd {
+    let gone = gone.iter().map(|path| (*path).to_owned()).collect();
+    CommandEnd { code, gone, ..left(files) }
+}
+
+#[tokio::test]
+async fn b087_a_path_is_a_file_or_a_folder_and_a_command_may_turn_one_into_the_other() {
+    let (house, caller) = furnished().await;
+    let write = |path: &'static str| house.engine.write_file(&caller, path, "x");
+    write("a").await.unwrap();
+    write("tools/b").await.unwrap();
+    for path in ["a/b", "a/b/c", "tools"] {
+        let refused = write(path).await.unwrap_err();
+        assert_eq!(refused.code(), "argument_invalid", "{path}");
+        assert!(refused.to_string().contains("cannot be a folder too"), "{refused}");
+    }
+    // Beside, not below.
+    write("a.b").await.unwrap();
+    write("tool").await.unwrap();
+    let kept = write("a").await.unwrap().files;
+    assert_eq!(kept, ["a", "a.b", "tool", "tools/b"]);
+    // However it ended, what it left is not beside what it took the place of.
+    let left: [(&str, &[u8]); 2] = [("a/b", b"new"), ("tools", b"file")];
+    house.workbench.plays(removed(3, &left, &["a", "tools/b"]));
+    let result = command(&house, &caller, "turn").await.result.unwrap();
+    assert_eq!(result["changedFiles"], json!(["a/b", "tools"]));
+    assert_eq!(result["removedFiles"], json!(["a", "tools/b"]));
+    assert_eq!(write("z").await.unwrap().files, ["a.b", "a/b", "tool", "tools", "z"]);
+    // What had no place is named.
+    let unplaced = vec!["a/b".to_owned()];
+    house.workbench.plays(CommandEnd { unplaced, ..CommandEnd::default() });
+    let notes = command(&house, &caller, "true").await.notes;
+    assert!(notes[0].contains("1 of the workspace's files, first `a/b`"), "{notes:?}");
+}
+
+#[tokio::test]
+async fn b087_what_a_command_removed_is_removed_if_it_ended_well_and_makes_room() {
+    let (house, caller) = furnished().await;
+    for number in 0..200 {
+        house.engine.write_file(&caller, &format!("f{number}"), "x").await.unwrap();
+    }
+    assert!(house.engine.write_file(&caller, "more", "x").await.is_err());
+    house.workbench.plays(removed(1, &[], &["f0"]));
+    let result = command(&house, &caller, "rm f0; false").await.result.unwrap();
+    assert_eq!(result["removedFiles"], json!([]));
+    assert!(house.engine.workspace_file(&caller, "f0").await.is_ok());
+    // A file that is none of the agent's is none to remove.
+    house.workbench.plays(removed(0, &[("0", b"new"), ("f1", b"edited")], &["f0", "other"]));
+    let result = command(&house, &caller, "rm f0").await.result.unwrap();
+    assert_eq!(result["removedFiles"], json!(["f0"]));
+    assert_eq!(result["changedFiles"], json!(["f1", "0"]), "edits first");
+    assert!(house.engine.workspace_file(&caller, "f0").await.is_err());
+    assert_eq!(house.engine.workspace_file(&caller, "0").await.unwrap(), "new");
+}
+
+#[tokio::test]
+async fn b087_a_command_whose_end_was_told_has_no_place_any_more() {
+    let (house, caller) = furnished().await;
+    house.workbench.plays(left(&[]));
+    let run = command(&house, &caller, "true").await.run.unwrap();
+    let again = house.engine.wait_for_process(&caller, &run, Duration::ZERO).await;
+    assert_eq!(again.unwrap_err().code(), "run_not_found");
+}
+
 #[tokio::test]
 async fn b087_a_command_is_recorded_before_it_runs_and_when_it_has_ended() {
     let (house, caller) = furnished().await;

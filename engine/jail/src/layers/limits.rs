@@ -5,10 +5,16 @@ use crate::limits::{CPU_BACKSTOP_SECONDS, WORKER_DESCRIPTORS, WorkerLimits};
 use crate::sys;
 use std::io::Result;
 
-/// What holds for a zygote and all its children.
-pub(crate) fn zygote_limits() -> Result<()> {
+/// Asks the kernel to take this process and its children first when memory runs
+/// out.
+pub(crate) fn taken_first() {
     // Raising one's own score is always allowed; without /proc it is only a hint lost.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+}
+
+/// What holds for a zygote and all its children.
+pub(crate) fn zygote_limits() -> Result<()> {
+    taken_first();
     sys::rlimit(libc::RLIMIT_CORE, 0)?;
     sys::rlimit(libc::RLIMIT_FSIZE, 0)?;
     sys::rlimit(libc::RLIMIT_MEMLOCK, 0)?;

@@ -11,7 +11,7 @@ mod namespaces;
 mod ruleset;
 
 pub(crate) use identity::{NOBODY, drop_capabilities, leave_root};
-pub(crate) use limits::{worker_limits, zygote_limits};
+pub(crate) use limits::{taken_first, worker_limits, zygote_limits};
 pub(crate) use maps::prepare_for_forks;
 pub(crate) use namespaces::enter as enter_namespaces;
 pub(crate) use ruleset::restrict as restrict_files;

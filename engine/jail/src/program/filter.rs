@@ -61,6 +61,10 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, String> {
         | libc::CLONE_NEWCGROUP;
     let none = rule(0, Op::MaskedEq(u64::from(namespaces as u32)), 0)?;
     rules.insert(libc::SYS_clone, vec![none]);
+    // RLIMIT_DATA counts neither shared memory nor what grows like a stack.
+    let uncounted = libc::MAP_SHARED | libc::MAP_GROWSDOWN;
+    let counted = rule(3, Op::MaskedEq(u64::from(uncounted as u32)), 0)?;
+    rules.insert(libc::SYS_mmap, vec![counted]);
     let requests = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONREAD, libc::FIONBIO, libc::FIOCLEX];
     let requests = requests.iter().map(|&request| rule(1, Op::Eq, request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
@@ -73,7 +77,8 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, String> {
 }
 
 const ALLOWED: &[i64] = &[
-    // Memory.
+    // Memory. None that is made without a mapping: no memfd_create, no shmget, no
+    // remap_file_pages.
     libc::SYS_brk,
     libc::SYS_mmap,
     libc::SYS_munmap,

@@ -90,6 +90,7 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     if sys::threads() != 1 {
         return Err("something started a thread".into());
     }
+    layers::taken_first();
     let payload = sys::adopt(SECOND);
     let program = read(sys::map_forever(payload.as_fd(), length).map_err(at("the payload"))?)?;
     drop(payload);
@@ -102,8 +103,9 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     let root = tree::root(&program)?;
     // As root the tree is made with root's right to read it, before root is left.
     let privileged = sys::effective_uid() == 0 && sys::unshare(libc::CLONE_NEWNS).is_ok();
+    let mut unplaced = Vec::new();
     if privileged {
-        tree::build(&program, root)?;
+        unplaced = tree::build(&program, root)?;
     }
     layers::leave_root().map_err(at("leaving root"))?;
     let mut applied = Applied::default();
@@ -114,7 +116,7 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
         return Err(format!("{missing}: {}", why.map_or("", |report| &report.detail)));
     }
     if !privileged {
-        tree::build(&program, root)?;
+        unplaced = tree::build(&program, root)?;
     }
     tree::enter(root).map_err(at("entering the file tree"))?;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map_err(at("no_new_privs"))?;
@@ -123,7 +125,7 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
     match sys::fork(false).map_err(at("fork"))? {
         Forked::Child => {
             let streams = [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()];
-            match first(&program, filter, streams, &kept) {
+            match first(&program, &unplaced, filter, streams, &kept) {
                 Ok(code) => sys::exit_now(code),
                 Err(reason) => Err(reason),
             }
@@ -144,6 +146,7 @@ fn supervise(length: usize, control: &OwnedFd) -> Result<i32, String> {
 /// it left running and hands out what it left lying.
 fn first(
     program: &Program,
+    unplaced: &[PathBuf],
     filter: filter::Filter,
     streams: [RawFd; 3],
     kept: &OwnedFd,
@@ -165,7 +168,7 @@ fn first(
             if program.limits.kept_files > 0 {
                 // Nothing may change while it is read.
                 sys::end_all_others().map_err(at("ending what was left"))?;
-                kept::write(&program.scratch, &program.limits, out);
+                kept::write(program, unplaced, out);
             }
             Ok(code)
         }

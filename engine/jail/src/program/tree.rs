@@ -33,8 +33,9 @@ pub(super) fn root(program: &Program) -> Result<&'static Path, String> {
     fitting.ok_or_else(|| format!("no place for the file tree: {}", ROOTS.join(", ")))
 }
 
-/// Makes the tree in the own mount namespace.
-pub(super) fn build(program: &Program, root: &Path) -> Result<(), String> {
+/// Makes the tree in the own mount namespace. Answers the seeds that have no
+/// place in it: another is where their folder would be, or they are one's folder.
+pub(super) fn build(program: &Program, root: &Path) -> Result<Vec<PathBuf>, String> {
     let named = |path: &Path, error: Error| format!("{}: {error}", path.display());
     // Everything made here is for the program's user to read, who is another.
     sys::umask(0o022);
@@ -69,10 +70,15 @@ pub(super) fn build(program: &Program, root: &Path) -> Result<(), String> {
         Ok(place)
     });
     let scratch = scratch.map_err(|error| named(&program.scratch, error))?;
+    let mut unplaced = Vec::new();
     for (at, bytes) in &program.seeds {
-        seed(&scratch, at, bytes).map_err(|error| named(at, error))?;
+        match seed(&scratch, at, bytes) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => unplaced.push(at.clone()),
+            other => other.map_err(|error| named(at, error))?,
+        }
     }
-    sys::make_read_only(root, false).map_err(|error| named(root, error))
+    sys::make_read_only(root, false).map_err(|error| named(root, error))?;
+    Ok(unplaced)
 }
 
 /// Puts a file into the working directory, the program's to change.
@@ -81,6 +87,9 @@ fn seed(scratch: &Path, at: &Path, bytes: &[u8]) -> IoResult<()> {
         return Err(Error::new(ErrorKind::InvalidInput, "not below the working directory"));
     }
     let place = inside(scratch, &Path::new("/").join(at))?;
+    if place == scratch {
+        return Err(Error::new(ErrorKind::InvalidInput, "no name"));
+    }
     let mut above = scratch.to_owned();
     for part in at.parent().into_iter().flat_map(Path::components) {
         above.push(part);
