@@ -24,7 +24,7 @@ use std::io::{Error, ErrorKind, Result as IoResult};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -33,8 +33,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
-/// Connections at once. Each carries one request.
-const CONNECTIONS: usize = 64;
+/// Connections at once, whoever they are. Each carries one request; those that
+/// have said nothing yet count too, so this is well above one token's share.
+const CONNECTIONS: usize = 256;
+/// Requests of one token at once: a sandbox that is stuck keeps no other out.
+const REQUESTS: usize = 16;
 /// A request's head must be complete within this.
 const HEAD: Duration = Duration::from_secs(10);
 /// Largest head, bytes: a session takes a path of 8 KiB, a query of 16 and
@@ -124,8 +127,10 @@ pub struct Door {
 /// What is behind one token.
 struct Room {
     session: Arc<Session>,
-    /// Requests under way.
+    /// Requests under way, until their replies are written.
     busy: watch::Sender<usize>,
+    /// Cancelled when its token is worth nothing any more.
+    over: CancellationToken,
 }
 
 /// One token's right to come in; it ends with this.
@@ -158,6 +163,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         if let Some(room) = self.door.rooms().remove(&self.digest) {
             room.session.close();
+            room.over.cancel();
         }
     }
 }
@@ -196,7 +202,8 @@ impl Door {
         let token = Zeroizing::new(URL_SAFE_NO_PAD.encode(*bytes));
         let digest = digest(token.as_bytes());
         let (busy, watched) = watch::channel(0);
-        self.rooms().insert(digest, Arc::new(Room { session, busy }));
+        let over = CancellationToken::new();
+        self.rooms().insert(digest, Arc::new(Room { session, busy, over }));
         Ok(Pass { door: self.clone(), digest, token, busy: watched })
     }
 
@@ -205,45 +212,65 @@ impl Door {
     }
 
     /// One request, answered whatever it is.
-    async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
+    async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Response<Answer> {
         let (head, body) = request.into_parts();
-        let room = match self.let_in(&head) {
-            Ok(room) => room,
+        let (room, asked) = match self.take(&head, body, visit).await {
+            Ok(taken) => taken,
             Err(refusal) => {
                 self.turn_away(&refusal, Some(&head)).await;
+                visit.answered.send_replace(Some(Voice::Ours));
                 return reply::refused(&refusal);
             }
         };
-        let _busy = Busy::new(&room);
+        match room.session.send(asked).await {
+            Ok(got) => {
+                visit.answered.send_replace(Some(Voice::Vendors));
+                reply::answered(got)
+            }
+            Err(refusal) => {
+                visit.answered.send_replace(Some(Voice::Ours));
+                reply::refused(&refusal)
+            }
+        }
+    }
+
+    /// Gives a request its place and takes it whole.
+    async fn take<'v>(
+        &self,
+        head: &http::request::Parts,
+        body: Incoming,
+        visit: &'v Visit,
+    ) -> Result<(&'v Room, OutboundRequest), Refusal> {
+        let busy = Busy::new(self.let_in(head)?)?;
+        let room: &Room = &visit.place.get_or_init(|| busy).0;
         let limits = &self.shared.parts.limits;
         let body = Limited::new(body, limits.request_body_bytes).collect();
-        let body = match tokio::time::timeout(limits.exchange, body).await {
+        let body = tokio::select! {
+            body = tokio::time::timeout(limits.exchange, body) => body,
+            () = room.over.cancelled() => {
+                let said = "the session was closed before the request was whole";
+                return Err(Refusal::RunClosed(said.into()));
+            }
+        };
+        let body = match body {
             Ok(Ok(whole)) => whole.to_bytes(),
             Ok(Err(error)) => {
-                let refusal = match error.downcast_ref::<LengthLimitError>() {
+                return Err(match error.downcast_ref::<LengthLimitError>() {
                     Some(_) => Refusal::BodyTooLarge(format!(
                         "the body is over {} bytes",
                         limits.request_body_bytes
                     )),
                     None => Refusal::HeaderRefused("the request's body is not whole".into()),
-                };
-                self.turn_away(&refusal, Some(&head)).await;
-                return reply::refused(&refusal);
+                });
             }
             Err(_) => {
-                let refusal = Refusal::HeaderRefused("the request's body did not come".into());
-                self.turn_away(&refusal, Some(&head)).await;
-                return reply::refused(&refusal);
+                return Err(Refusal::HeaderRefused("the request's body did not come".into()));
             }
         };
-        let (host, headers) = speak::passed_on(&head);
+        let (host, headers) = speak::passed_on(head);
         let target = head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
         let method = head.method.as_str().to_owned();
-        let asked = OutboundRequest { method, host, target, headers, body, sdk: false };
-        match room.session.send(asked).await {
-            Ok(got) => reply::answered(got),
-            Err(refusal) => reply::refused(&refusal),
-        }
+        Ok((room, OutboundRequest { method, host, target, headers, body, sdk: false }))
     }
 
     /// Whose request it is. Who has no token learns nothing of who has.
@@ -288,19 +315,61 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// Counts a request as under way.
+/// A place among its token's requests, counted until it is dropped.
 struct Busy(Arc<Room>);
 
 impl Busy {
-    fn new(room: &Arc<Room>) -> Self {
-        room.busy.send_modify(|busy| *busy += 1);
-        Self(room.clone())
+    fn new(room: Arc<Room>) -> Result<Self, Refusal> {
+        let taken = room.busy.send_if_modified(|busy| {
+            let free = *busy < REQUESTS;
+            *busy += usize::from(free);
+            free
+        });
+        match taken {
+            true => Ok(Self(room)),
+            false => Err(Refusal::RateLimited(format!(
+                "this token has {REQUESTS} requests under way at the door"
+            ))),
+        }
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.busy.send_modify(|busy| *busy -= 1);
+    }
+}
+
+/// Whose words a reply is.
+#[derive(Clone, Copy)]
+enum Voice {
+    /// A refusal: a few words, which may be what ended the session.
+    Ours,
+    /// The vendor's answer, as large as it likes.
+    Vendors,
+}
+
+/// What one connection came to. Its place is kept until the reply is written: a
+/// client that does not read is as much in the way as one that does not send.
+struct Visit {
+    place: OnceLock<Busy>,
+    answered: watch::Sender<Option<Voice>>,
+}
+
+impl Visit {
+    /// Resolves when the reply has been written for too long, or is a vendor's
+    /// and its session is over. hyper itself has no deadline on writing.
+    async fn overstayed(&self, reading: Duration) {
+        let mut answered = self.answered.subscribe();
+        // The sender is our own, so there is always an answer to wait for.
+        let voice = answered.wait_for(Option::is_some).await.ok().and_then(|voice| *voice);
+        let over = async {
+            match (voice, self.place.get()) {
+                (Some(Voice::Vendors), Some(Busy(room))) => room.over.cancelled().await,
+                (Some(Voice::Vendors | Voice::Ours) | None, _) => std::future::pending().await,
+            }
+        };
+        let _ = tokio::time::timeout(reading, over).await;
     }
 }
 
@@ -365,9 +434,10 @@ async fn next(listener: &Listener) -> IoResult<Box<dyn Wire>> {
 
 /// One request, then the connection closes: what is sent behind it is nobody's.
 async fn converse(door: &Arc<Door>, stream: Box<dyn Wire>) {
+    let visit = Visit { place: OnceLock::new(), answered: watch::Sender::new(None) };
     let answer = service_fn(|request| {
-        let door = door.clone();
-        async move { Ok::<_, Infallible>(door.answer(request).await) }
+        let visit = &visit;
+        async move { Ok::<_, Infallible>(door.answer(request, visit).await) }
     });
     let mut connection = http1::Builder::new();
     connection
@@ -375,7 +445,15 @@ async fn converse(door: &Arc<Door>, stream: Box<dyn Wire>) {
         .max_buf_size(HEAD_BYTES)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD);
-    let served = connection.serve_connection(TokioIo::new(stream), answer).await;
+    // The vendor may take one exchange to the end of its answer; the client has
+    // another to read what is left.
+    let reading = door.shared.parts.limits.exchange * 2;
+    let served = tokio::select! {
+        served = connection.serve_connection(TokioIo::new(stream), answer) => served,
+        () = visit.overstayed(reading) => {
+            return tracing::warn!("a reply at the door was not read to its end");
+        }
+    };
     // What hyper could not read has had no other chance to be written down.
     if let Err(error) = served
         && error.is_parse()

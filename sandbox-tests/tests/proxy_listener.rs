@@ -3,7 +3,7 @@
 //! behind it.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
-use cambium_proxy::{Answer, AuditKind, Door, DoorAt, DoorFrame, Pass, Session};
+use cambium_proxy::{Answer, AuditKind, Door, DoorAt, DoorFrame, Limits, Pass, Session};
 use cambium_sandbox_tests::bench::{Bench, SECRET, Setup};
 use cambium_sandbox_tests::memory::Word;
 use cambium_sandbox_tests::vendor::{Heard, Step, answer};
@@ -56,6 +56,22 @@ impl House {
             self.address
         );
         self.raw(format!("{head}{body}").as_bytes()).await
+    }
+
+    /// A request whose body never comes. The door waits for it: it says so.
+    async fn stuck(&self, token: &str) -> TcpStream {
+        const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head = format!(
+            "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+            self.address
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut said = [0; GO_ON.len()];
+        stream.read_exact(&mut said).await.unwrap();
+        assert_eq!(said, GO_ON);
+        stream
     }
 
     /// Nothing of what was answered holds the secret, and the audit's chain holds.
@@ -348,6 +364,65 @@ async fn g03_a_cut_answer_is_not_whole_behind_the_door_either() {
     let pass = house.admit(house.bench.reader());
     let said = house.ask(pass.token(), "GET /x", "", "").await;
     assert!(said.contains("transfer-encoding: chunked") && !said.ends_with("0\r\n\r\n"), "{said}");
+    drop(pass);
+    house.finish().await;
+}
+
+/// Long before any deadline of the door's.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+#[tokio::test]
+async fn k08_what_one_token_leaves_stuck_keeps_no_other_out() {
+    let house = House::new(echo()).await;
+    let (pass, other) = (house.admit(house.bench.reader()), house.admit(house.bench.reader()));
+    let mut silent = Vec::new();
+    for _ in 0..64 {
+        silent.push(TcpStream::connect(house.address).await.unwrap());
+    }
+    let mut stuck = Vec::new();
+    for _ in 0..16 {
+        stuck.push(house.stuck(pass.token()).await);
+    }
+    let said = house.ask(pass.token(), "GET /x", "", "").await;
+    assert_eq!(status(&said), 429, "{said}");
+    assert!(said.contains("cambium-refusal: rate_limited"), "{said}");
+    let served = tokio::time::timeout(AT_ONCE, house.ask(other.token(), "GET /x", "", "")).await;
+    assert_eq!(status(&served.expect("another token waits for none of it")), 200);
+    drop(pass);
+    let freed = async {
+        for stream in stuck {
+            let said = speak(stream, b"").await;
+            assert!(said.contains("cambium-refusal: run_closed"), "{said}");
+        }
+    };
+    tokio::time::timeout(AT_ONCE, freed).await.expect("a closed session keeps no place");
+    drop((other, silent));
+    house.finish().await;
+}
+
+#[tokio::test]
+async fn k08_a_reply_nobody_reads_gives_its_place_up() {
+    // More than the buffers between the two hold.
+    let body = vec![b'x'; 9 * 1024 * 1024];
+    let whole = body.len();
+    let setup =
+        Setup::answering(move |_: &Heard| answer("200 OK", "content-type: text/plain\r\n", &body));
+    let limits = Limits { exchange: Duration::from_secs(1), ..Limits::default() };
+    let house = House::new(Setup { limits, ..setup }).await;
+    let mut pass = house.admit(house.bench.reader());
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    let request = format!(
+        "GET /x HTTP/1.1\r\nHost: {}\r\nX-Api-Key: {}\r\n\r\n",
+        house.address,
+        pass.token()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    house.bench.vendor.until_heard(1).await;
+    let free = pass.unused_for(Duration::from_millis(20));
+    tokio::time::timeout(Duration::from_secs(30), free).await.expect("its place is free");
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said).await;
+    assert!(said.len() < whole, "the door went on writing");
     drop(pass);
     house.finish().await;
 }
