@@ -210,7 +210,7 @@ impl Engine {
         hints: Hints,
     ) -> Result<Acquired, EngineError> {
         caller.active()?;
-        let connection = self.connection(connection).await?;
+        let connection = self.connection_for(&caller.agent.id, connection).await?;
         self.usable(&connection, Some(&caller.agent.id)).await?;
         let wrong = |name: &str, reason: String| {
             Err(EngineError::ArgumentInvalid { name: name.into(), reason })
@@ -372,11 +372,7 @@ impl Engine {
     }
 
     async fn author(&self, row: &mut AuthorJobRow) -> Result<Published, Short> {
-        let agent = self.agent_by_id(&row.agent).await?;
-        let caller = caller_of(agent);
-        caller.active()?;
-        let connection = self.connection(row.connection.as_str()).await?;
-        self.usable(&connection, Some(&row.agent)).await?;
+        let (caller, connection) = self.may_author(row).await?;
         let hints = row.hints.as_deref().and_then(|hints| serde_json::from_str(hints).ok());
         let hints = hints.unwrap_or_default();
         let mut work = Work {
@@ -397,6 +393,22 @@ impl Engine {
         };
         (row.attempts, row.tokens) = (work.row.attempts, work.row.tokens);
         published
+    }
+
+    /// Whether a job may go on, as things are now: a person may have paused its
+    /// agent, or taken the permission or the connection back since it began.
+    async fn may_author(&self, row: &AuthorJobRow) -> Result<(Caller, Connection), Short> {
+        let caller = caller_of(self.agent_by_id(&row.agent).await?);
+        caller.active()?;
+        let connection = self.connection(row.connection.as_str()).await?;
+        self.usable(&connection, Some(&row.agent)).await?;
+        let made = Permission::MakeTools { connection: connection.id.to_string() };
+        if !self.is_allowed(&row.agent, &made).await? {
+            let said = format!("a person took back that tools are made for `{}`", connection.slug);
+            let next = "acquire again: the person is asked anew";
+            return Err(Short::Failed(failed("permission_withdrawn", said, next)));
+        }
+        Ok((caller, connection))
     }
 
     /// Adds a line of progress. One that cannot be stored stops nothing.

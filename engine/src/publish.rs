@@ -27,9 +27,22 @@ const CHECK_DEADLINE: Duration = Duration::from_secs(30);
 const PUBLISH_TRIES: usize = 4;
 
 impl Engine {
-    /// Checks a module without publishing it, as one of a connection's when one
-    /// is named.
+    /// Checks a module without publishing it, as one of a connection's when the
+    /// agent names one it may use.
     pub async fn check_tool(
+        &self,
+        caller: &Caller,
+        source: &str,
+        connection: Option<&str>,
+    ) -> Result<CheckReport, EngineError> {
+        let connection = match connection {
+            Some(named) => Some(self.connection_for(&caller.agent.id, named).await?),
+            None => None,
+        };
+        self.checked(source, connection.as_ref()).await
+    }
+
+    async fn checked(
         &self,
         source: &str,
         connection: Option<&Connection>,
@@ -189,7 +202,7 @@ impl Engine {
         // told of first.
         let bound =
             self.bound(&request.tool, request.connection.as_deref(), published_by.as_ref()).await;
-        let report = self.check_tool(&request.source, bound.as_ref().ok()).await?;
+        let report = self.checked(&request.source, bound.as_ref().ok()).await?;
         if !report.ok {
             return Err(EngineError::CheckFailed(report.diagnostics));
         }

@@ -171,11 +171,8 @@ async fn meta(
         MetaTool::CheckTool => {
             let source = source(engine, caller, &mut arguments).await?;
             arguments.optional_text("vendor")?;
-            let connection = match arguments.optional_text("connectionId")? {
-                Some(named) => Some(engine.connection(&named).await?),
-                None => None,
-            };
-            let report = engine.check_tool(&source, connection.as_ref()).await?;
+            let connection = arguments.optional_text("connectionId")?;
+            let report = engine.check_tool(caller, &source, connection.as_deref()).await?;
             Ok(Reply::value(&Checked::from(report)))
         }
         MetaTool::PublishTool => publish_tool(engine, caller, arguments, live).await,

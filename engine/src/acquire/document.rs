@@ -55,7 +55,7 @@ impl Work<'_> {
                     error.source = Some(module.source.clone());
                     return Err(Short::Failed(error));
                 }
-                Err(super::trial::Failing::Engine(error)) => return Err(error.into()),
+                Err(super::trial::Failing::Over(short)) => return Err(short),
             }
         }
         Err(Short::NotMine("none of its operations fits the goal".into()))

@@ -51,6 +51,7 @@ impl Work<'_> {
                     format!("the model used {} tokens of {}", self.row.tokens, budget.tokens);
                 return Err(self.gave_up("author_over_budget", said, last));
             }
+            self.engine.may_author(&self.row).await?;
             self.row.attempts += 1;
             self.engine.parts.store.update_author_job(&self.row).await?;
             self.line(&format!("try {} of {}", self.row.attempts, budget.attempts)).await;
@@ -116,7 +117,7 @@ impl Work<'_> {
                 self.line(&format!("its dry run failed: {reason}")).await;
                 format!("The module passes the check, but {reason}.")
             }
-            Err(Failing::Engine(error)) => return Err(error.into()),
+            Err(Failing::Over(short)) => return Err(short),
         };
         Ok(Err((format!("{told}\nAnswer with the whole corrected module."), Some(source))))
     }

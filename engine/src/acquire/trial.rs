@@ -2,7 +2,7 @@
 //! a dry run that the vendor answered well or that stopped at a write. What is
 //! told of a dry run is codes and statuses, never a value of the vendor's.
 
-use super::Work;
+use super::{Short, Work};
 use crate::command::Live;
 use crate::{Diagnostic, EngineError, Envelope, PublishRequest, Published, ToolName};
 use cambium_proxy::AgentId;
@@ -14,8 +14,9 @@ pub(super) enum Failing {
     Check(Vec<Diagnostic>),
     /// It passes, and its dry run shows nothing good: one sentence.
     Trial(String),
-    /// Something of ours failed.
-    Engine(EngineError),
+    /// No other module would do better: the job may not go on, or something of
+    /// ours failed.
+    Over(Short),
 }
 
 impl Work<'_> {
@@ -26,6 +27,8 @@ impl Work<'_> {
         source: &str,
         input: Option<Value>,
     ) -> Result<Published, Failing> {
+        // An answer may have taken minutes, and a dry run reads at the vendor.
+        self.engine.may_author(&self.row).await.map_err(Failing::Over)?;
         let agent: &AgentId = self.agent();
         tracing::debug!(%agent, %tool, "an authored module is tried");
         let request = PublishRequest {
@@ -41,10 +44,11 @@ impl Work<'_> {
             Err(error @ EngineError::InputInvalid(_)) => {
                 return Err(Failing::Trial(format!("its example cannot be used: {error}")));
             }
-            Err(error) => return Err(Failing::Engine(error)),
+            Err(error) => return Err(Failing::Over(error.into())),
         };
         judged(&envelope).map_err(Failing::Trial)?;
-        self.engine.publish_draft(draft).await.map_err(Failing::Engine)
+        self.engine.may_author(&self.row).await.map_err(Failing::Over)?;
+        self.engine.publish_draft(draft).await.map_err(|error| Failing::Over(error.into()))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::house::{House, code, module, posts, reads, shop, tool, writes};
 use cambium_engine::{
-    CallRequest, Envelope, ExecuteRequest, InBand, Live, NewConnection, PublishRequest, Publisher,
-    Status,
+    AcquireHints, CallRequest, Envelope, ExecuteRequest, InBand, Live, NewConnection,
+    PublishRequest, Publisher, Status,
 };
 use cambium_proxy::{Answer, Secret};
 use serde_json::json;
@@ -112,7 +112,12 @@ async fn m07_a_connection_outside_the_scope_reads_as_one_that_is_not() {
         let published = Envelope::from(&published);
         let wanted = house.engine.propose_credential(&caller, named, "").await.unwrap_err();
         let wanted = Envelope::from(&wanted);
-        let told_of = [executed, published, wanted]
+        let hints = AcquireHints::default();
+        let acquired = house.engine.acquire(&caller, named, "List orders", hints).await;
+        let acquired = Envelope::from(&acquired.unwrap_err());
+        let checked = house.engine.check_tool(&caller, &reads(), Some(named)).await.unwrap_err();
+        let checked = Envelope::from(&checked);
+        let told_of = [executed, published, wanted, acquired, checked]
             .map(|envelope| serde_json::to_string(&envelope).unwrap().replace(named, "NAMED"));
         told.push(told_of);
     }

@@ -3,6 +3,7 @@
 //! that what is held, sent and refused is what a module would see. The vendor's
 //! port is closed; what the proxy let go is counted in its audit.
 
+use crate::acquiring::Writer;
 use crate::low_level::Puppet;
 use cambium_engine::{
     Agent, AskView, Authors, CallRequest, Caller, CheckReport, Checker, DecideRequest,
@@ -175,6 +176,7 @@ pub(crate) struct House {
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Arc<Scripted>,
     pub(crate) workbench: Arc<Puppet>,
+    pub(crate) writer: Arc<Writer>,
     pub(crate) clock: Arc<TestClock>,
     proxy: Arc<Proxy>,
     key: KeyFile,
@@ -257,6 +259,7 @@ impl House {
         .unwrap();
         let sandbox = Arc::new(Scripted::default());
         let workbench = Arc::new(Puppet::default());
+        let writer = Arc::new(Writer::default());
         let engine = Engine::start(Parts {
             node: node.into(),
             store: store.clone(),
@@ -264,7 +267,7 @@ impl House {
             vault,
             sandbox: sandbox.clone(),
             checker: Arc::new(InProcess),
-            authors: Authors::default(),
+            authors: Authors { model: Some(writer.clone()), ..Authors::default() },
             low_level: Some(LowLevelParts {
                 workbench: workbench.clone(),
                 reach: PageReach::default(),
@@ -274,7 +277,7 @@ impl House {
         })
         .await
         .unwrap();
-        Self { engine, store, sandbox, workbench, clock, proxy, key, wait_budget }
+        Self { engine, store, sandbox, workbench, writer, clock, proxy, key, wait_budget }
     }
 
     /// A person with a code in hand.

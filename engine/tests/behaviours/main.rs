@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod acquiring;
 mod approvals;
 mod connections;
 mod executing;
