@@ -1,7 +1,7 @@
 //! A connection as the proxy sees it, and the ports that read connections and
 //! sealed secrets. Only a person makes or changes one.
 
-use crate::{BoxFuture, ConnectionId, Overrides, PersonId, Scheme, StoreFault};
+use crate::{AgentId, BoxFuture, ConnectionId, Overrides, PersonId, Scheme, StoreFault};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,12 @@ pub trait ConnectionSource: Send + Sync {
         &'a self,
         id: &'a ConnectionId,
     ) -> BoxFuture<'a, Result<Option<Connection>, StoreFault>>;
+    /// Whether it is for this agent now.
+    fn is_for<'a>(
+        &'a self,
+        id: &'a ConnectionId,
+        agent: &'a AgentId,
+    ) -> BoxFuture<'a, Result<bool, StoreFault>>;
 }
 
 /// A secret as the database holds it.

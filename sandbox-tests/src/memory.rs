@@ -23,6 +23,8 @@ pub struct Memory {
     pub approvals_fail: AtomicBool,
     /// Connections cannot be read.
     pub connections_fail: AtomicBool,
+    /// The connection is for no agent any more.
+    pub taken_away: AtomicBool,
     /// Reading a connection panics.
     pub connections_panic: AtomicBool,
     /// Reading decisions panics.
@@ -112,6 +114,14 @@ impl ConnectionSource for Memory {
             fault(&self.connections_fail)?;
             Ok(self.state().connections.get(id).cloned())
         })
+    }
+
+    fn is_for<'a>(
+        &'a self,
+        _id: &'a ConnectionId,
+        _agent: &'a AgentId,
+    ) -> BoxFuture<'a, Result<bool, StoreFault>> {
+        Box::pin(async move { Ok(!self.taken_away.load(Ordering::SeqCst)) })
     }
 }
 

@@ -96,6 +96,20 @@ async fn d23_a_connection_revoked_or_changed_under_a_run() {
 }
 
 #[tokio::test]
+async fn m07_a_connection_taken_from_an_agent_under_a_run() {
+    let bench = Bench::new().await;
+    let run = bench.reader();
+    bench.send(&run, request("GET", "/x")).await.unwrap();
+    bench.memory.taken_away.store(true, Ordering::SeqCst);
+    bench.refused(&run, request("GET", "/x"), "connection_not_in_scope").await;
+    // What a person had allowed already does not go either.
+    bench.desk.will(Word::Say(Answer::Standing));
+    bench.refused(&bench.writer(), order(), "connection_not_in_scope").await;
+    assert_eq!(bench.vendor.heard().len(), 1);
+    bench.finish().await;
+}
+
+#[tokio::test]
 async fn k01_cookies_are_nobodys() {
     let script = |_: &_| answer("200 OK", "set-cookie: session=1\r\n", b"x");
     let bench = Bench::start(Setup::answering(script)).await;

@@ -99,6 +99,17 @@ impl ConnectionSource for Store {
             })
         }))
     }
+
+    fn is_for<'a>(
+        &'a self,
+        id: &'a ConnectionId,
+        agent: &'a AgentId,
+    ) -> BoxFuture<'a, Result<bool, StoreFault>> {
+        Box::pin(async move {
+            let scope = self.scope(id).await?;
+            Ok(scope.is_empty() || scope.contains(agent))
+        })
+    }
 }
 
 impl ConnectionStore for Store {

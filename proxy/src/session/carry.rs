@@ -12,7 +12,7 @@ use crate::proxy::usable;
 use crate::request::Piece;
 use crate::scrub::{Coding, Decoder, Mask, Redactor, Stream};
 use crate::upstream::{Incomplete, Outgoing, body_refusal};
-use crate::{AuditKind, Body, Connection, Effect, Refusal, Reply, headers};
+use crate::{AuditKind, Body, Connection, Effect, Refusal, Reply, StoreFault, headers};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::StatusCode;
@@ -172,11 +172,20 @@ async fn check_before_wire(parcel: &Parcel) -> Result<(), Refusal> {
     }
     inner.shared.unlocked(&inner.spec.connection)?;
     let id = &inner.spec.connection.id;
-    let now = inner.shared.parts.connections.connection(id).await.map_err(|fault| {
+    let unread = |fault: StoreFault| {
         tracing::error!(%fault, "the connection could not be read");
         Refusal::AuditUnavailable("the connection could not be read; nothing was sent".into())
-    })?;
-    still_the_same(now, &inner.spec.connection).inspect_err(|_| inner.shared.forget(id))
+    };
+    let connections = &inner.shared.parts.connections;
+    let now = connections.connection(id).await.map_err(unread)?;
+    still_the_same(now, &inner.spec.connection).inspect_err(|_| inner.shared.forget(id))?;
+    match connections.is_for(id, &inner.spec.agent).await.map_err(unread)? {
+        true => Ok(()),
+        false => {
+            let why = "the connection was taken from this agent while the run was under way";
+            Err(Refusal::ConnectionNotInScope(why.into()))
+        }
+    }
 }
 
 fn still_the_same(now: Option<Connection>, then: &Connection) -> Result<(), Refusal> {

@@ -154,7 +154,8 @@ impl Trail {
             | Refusal::ToolDenied(_)
             | Refusal::AwaitingApproval(_)
             | Refusal::ProxyFailed(_)
-            | Refusal::ConnectionRevoked(_) => true,
+            | Refusal::ConnectionRevoked(_)
+            | Refusal::ConnectionNotInScope(_) => true,
             // A read that could not be recorded may be tried again.
             Refusal::AuditUnavailable(_) => self.effect.is_none_or(|e| e != Effect::Read),
             _ => false,
