@@ -266,7 +266,7 @@ fn credentials_inputs_and_names_that_are_wrong_change_nothing() {
     assert_eq!((refused.code, refused.error().as_str()), (1, "check_failed"));
     assert_eq!(home.run(&["tools", "list"]).ok().as_array().unwrap().len(), 2);
     assert_eq!(home.run(&["agents", "list"]).ok().as_array().unwrap().len(), 1);
-    assert_eq!(home.run(&add).error(), "credential_missing", "an empty secret was taken");
+    assert_eq!(home.run(&add).error(), "secret_missing", "an empty secret was taken");
     assert_eq!(server.stop(), 0);
     // The directory is this test's again: the chain can be walked without a server.
     home.run(&["audit", "verify"]).ok();

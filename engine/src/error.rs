@@ -239,7 +239,11 @@ impl EngineError {
                 "read details: correct the module or testInput, and publish again".into()
             }
             Self::Unauthenticated => "pass the token `cambium agents create` showed".into(),
-            Self::PersonRequired => "give the passphrase, or a code from `cambium code`".into(),
+            Self::PersonRequired => {
+                "give the passphrase, or a code from `cambium code`; before the first passphrase, run \
+                 `cambium setup` (a restart of `cambium serve` shows a new first code)"
+                    .into()
+            }
             Self::Taken(_) => "choose another name".into(),
             Self::OutOfRange { .. } => "choose a value in the range".into(),
             Self::Refused(refusal) => refusal.next().into(),

@@ -82,7 +82,7 @@ refusals! {
     /// The host resolves to one of our own listeners.
     SelfAddress = "self_address", Tool, retry false, "use the vendor's own host";
     /// TLS could not be established.
-    TlsFailed = "tls_failed", Vendor, retry true, "call again later; if it stays, tell the person the vendor's certificate is not trusted";
+    TlsFailed = "tls_failed", Vendor, retry true, "if it stays, tell the person: the vendor is reached by HTTPS only, and `cambium connections set SLUG --ca FILE` trusts an authority of its own";
     /// The vendor did not answer in time, or could not be reached. Nothing was
     /// done if the request was a read.
     UpstreamTimeout = "upstream_timeout", Vendor, retry true, "call again later";

@@ -194,7 +194,7 @@ impl Args {
                     Some(link) => {
                         format!("connection {slug} waits for you\nnext: sign in at {link}")
                     }
-                    None => format!("connection {slug} is connected"),
+                    None => super::proposals::stored(&slug),
                 };
                 for warning in made["warnings"].as_array().into_iter().flatten() {
                     text.push_str("\nwarning: ");

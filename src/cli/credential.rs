@@ -104,7 +104,14 @@ pub(crate) fn secret(prompt: &str) -> Result<String, Failure> {
     }
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);
-    if text.is_empty() { Err(missing("stdin held no secret")) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        return Err(Failure::new(
+            "secret_missing",
+            "stdin held no secret",
+            "pipe the vendor's secret in; is the variable it comes from empty?",
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 fn stdin_line() -> Result<String, Failure> {
@@ -179,6 +186,7 @@ fn missing(reason: &str) -> Failure {
     Failure::new(
         "credential_missing",
         reason,
-        "pass --code, --passphrase-stdin, set CAMBIUM_PASSPHRASE_FILE, or run it on a terminal",
+        "pass --code, --passphrase-stdin, set CAMBIUM_PASSPHRASE_FILE, or run it on a terminal; before the \
+         first passphrase, run `cambium setup`",
     )
 }

@@ -108,9 +108,17 @@ pub(super) fn made(connection: Value) -> Said {
     let slug = field(&connection, "slug");
     let text = match connection["authorize"].as_str() {
         Some(link) => format!("connection {slug} waits for you\nnext: sign in at {link}"),
-        None => format!("connection {slug} is connected"),
+        None => stored(&slug),
     };
     Said::new(text, connection)
+}
+
+/// A connection that is ready: nothing is sent before a tool asks for it.
+pub(super) fn stored(slug: &str) -> String {
+    format!(
+        "connection {slug} is stored; the vendor was not asked yet\nnext: cambium publish FILE --vendor {slug} \
+         --name NAME --agent AGENT"
+    )
 }
 
 async fn found(context: &Context, id: &str) -> Result<Value, Failure> {

@@ -44,8 +44,12 @@ impl Args {
         if let Some(yes) = self.bridge_starts_server {
             return bridge_starts_server(context, &config, yes);
         }
+        let mut next = "cambium serve, then cambium agents create NAME";
         match ask(&config.data_dir, &Request::Status {}).await {
-            Ok(status) => self.with_server(&config, status["needsSetup"] == true).await?,
+            Ok(status) => {
+                self.with_server(&config, status["needsSetup"] == true).await?;
+                next = "cambium agents create NAME";
+            }
             Err(failure) if failure.code == "no_server" => {
                 let data_dir = DataDir::lock(&config.data_dir)?;
                 let old = || self.person.credential().map(Into::into);
@@ -57,9 +61,10 @@ impl Args {
         let written = if self.no_config { None } else { written(&config)? };
         let mut text = String::from("the passphrase is set\n");
         if let Some(path) = &written {
-            text.push_str(&format!("settings are in {}\n", path.display()));
+            let folder = config.data_dir.display();
+            text.push_str(&format!("settings are in {}; they name {folder}\n", path.display()));
         }
-        text.push_str("next: cambium serve, then cambium agents create NAME");
+        text.push_str(&format!("next: {next}"));
         Ok(Said::new(text, json!({ "done": true, "config": written })))
     }
 
