@@ -188,7 +188,7 @@ table! {
         typed_kept "ME" "const all = []; for (;;) all.push(new Uint8Array(16e6).fill(1));"
         typed_kept_small "TME" "const all = []; for (;;) all.push(new Uint8Array(1000).fill(1));"
         typed_sorted "T" "const a = new Float64Array(8e6); for (;;) { crypto.getRandomValues(new Uint8Array(a.buffer, 0, 65536)); a.sort(); }"
-        typed_sorted_by "T" "const a = new Uint32Array(1e6).map((_, i) => i * 2654435761); a.sort((x, y) => x - y);"
+        typed_sorted_by "T" "for (;;) { const a = new Uint32Array(1e6).map((_, i) => i * 2654435761); a.sort((x, y) => x - y); }"
         resizable "TME" "const b = new ArrayBuffer(0, { maxByteLength: 2e8 }); const all = []; for (;;) { b.resize(2e8); new Uint8Array(b).fill(1); all.push(b.slice()); }"
         transfers "T" "let b = new ArrayBuffer(1e6); for (;;) b = b.transfer(b.byteLength === 1e6 ? 2e6 : 1e6);"
         fill_arrays "TM" "const all = []; for (;;) all.push(new Array(3e6).fill({}));"
