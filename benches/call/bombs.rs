@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(1_000);
 const CPU: Duration = Duration::from_millis(300);
 const SLACK: Duration = Duration::from_millis(250);
 /// How long a host that is late is waited for.
-const GIVEN_UP: Duration = Duration::from_secs(5);
+const GIVEN_UP: Duration = Duration::from_secs(2);
 const NEXT: Duration = Duration::from_millis(50);
 
 #[derive(Default)]

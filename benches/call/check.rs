@@ -55,7 +55,12 @@ pub(crate) fn run(peers: &Peers) -> Value {
     std::fs::write(&file, &source).expect("the module");
     let ours = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cambium"));
-        command.arg("check").arg(&file).env("CAMBIUM_DATA_DIR", &folder).env("HOME", &folder);
+        command
+            .arg("check")
+            .arg(&file)
+            .env_clear()
+            .env("CAMBIUM_DATA_DIR", &folder)
+            .env("HOME", &folder);
         command
     };
     let theirs = || {

@@ -157,6 +157,11 @@ impl House {
 
     /// One call of the tool; panics when it did not list the orders.
     pub(crate) async fn call(&self) -> Envelope {
+        self.call_as(&self.caller).await
+    }
+
+    /// The same for one of several agents.
+    pub(crate) async fn call_as(&self, caller: &Caller) -> Envelope {
         let request = CallRequest {
             tool: ToolName::parse("shop__list-orders").expect("a name"),
             input: json!({ "limit": 20 }),
@@ -165,9 +170,22 @@ impl House {
             timeout_seconds: None,
         };
         let live = Live::new(CancellationToken::new());
-        let envelope = self.engine.call(&self.caller, request, live).await;
+        let envelope = self.engine.call(caller, request, live).await;
         assert_eq!(envelope.status, Status::Ok, "{:?} {:?}", envelope.code, envelope.message);
         envelope
+    }
+
+    /// So many further agents.
+    pub(crate) async fn agents(&self, count: usize) -> Vec<Caller> {
+        let code = self.engine.issue_code().await.expect("a code");
+        let proof = self.engine.prove_person(PersonCredential::Code(code)).await.expect("a person");
+        let mut callers = Vec::with_capacity(count);
+        for number in 0..count {
+            let new = NewAgent { name: format!("caller-{number}"), cap: 20, idle_days: 21 };
+            let (_, token) = self.engine.create_agent(&proof, new).await.expect("an agent");
+            callers.push(self.engine.authenticate(&token).await.expect("a caller"));
+        }
+        callers
     }
 
     /// Serves MCP on loopback; answers its address.

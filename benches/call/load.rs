@@ -1,17 +1,21 @@
-//! What a call costs under load. Closed loops of 1 to 64 callers say where the
+//! What a call costs under load. Closed loops of 1 to 32 callers, as many as a
+//! node runs at once, say where the
 //! capacity is; an open loop at shares of it says what a caller waits when calls
 //! come when they come: each latency counts from the moment the call was due,
 //! so that a stall is felt by everything behind it.
 
 use crate::figures::Row;
 use crate::house::House;
+use cambium_engine::Caller;
 use cambium_sandbox_tests::vendor::Vendor;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const CALLERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const CALLERS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Each may have eight runs at once.
+const AGENTS: usize = 4;
 const CALLS: usize = 600;
 const ROUNDS: usize = 3;
 /// Shares of the capacity, per cent.
@@ -20,6 +24,7 @@ const POOL: usize = 2;
 
 pub(crate) async fn run(vendor: &Vendor) -> Value {
     let house = Arc::new(House::build(vendor, POOL, "load").await);
+    let agents = Arc::new(house.agents(AGENTS).await);
     for _ in 0..crate::WARM_UP {
         house.call().await;
     }
@@ -30,7 +35,7 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
     for _ in 0..ROUNDS {
         for (at, callers) in CALLERS.into_iter().enumerate() {
             let began = Instant::now();
-            closed[at].0.push(closed_loop(&house, callers).await);
+            closed[at].0.push(closed_loop(&house, &agents, callers).await);
             closed[at].1.push(CALLS as f64 / began.elapsed().as_secs_f64());
             closed[at].2 = closed[at].2.max(resident_kib());
         }
@@ -53,7 +58,7 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
     for share in SHARES {
         let mut row = Row::new(&format!("{share} %"));
         for _ in 0..ROUNDS {
-            row.push(open_loop(&house, capacity * share as f64 / 100.0).await);
+            row.push(open_loop(&house, &agents, capacity * share as f64 / 100.0).await);
         }
         let (p50, p99) = (row.percentile(50.0) / 1000.0, row.percentile(99.0) / 1000.0);
         println!("| {share} % | {p50:.2} | {p99:.2} |");
@@ -65,17 +70,17 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
     json!({ "closed": rows, "open": open, "capacity": capacity })
 }
 
-async fn closed_loop(house: &Arc<House>, callers: usize) -> Vec<f64> {
+async fn closed_loop(house: &Arc<House>, agents: &Arc<Vec<Caller>>, callers: usize) -> Vec<f64> {
     let left = Arc::new(AtomicUsize::new(CALLS));
     let mut callers_at_work = tokio::task::JoinSet::new();
-    for _ in 0..callers {
-        let (house, left) = (house.clone(), left.clone());
+    for number in 0..callers {
+        let (house, agents, left) = (house.clone(), agents.clone(), left.clone());
         callers_at_work.spawn(async move {
             let mut times = Vec::new();
             let one_less = |left: usize| left.checked_sub(1);
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
                 let began = Instant::now();
-                house.call().await;
+                house.call_as(&agents[number % AGENTS]).await;
                 times.push(began.elapsed().as_secs_f64() * 1e6);
             }
             times
@@ -84,15 +89,15 @@ async fn closed_loop(house: &Arc<House>, callers: usize) -> Vec<f64> {
     callers_at_work.join_all().await.concat()
 }
 
-async fn open_loop(house: &Arc<House>, rate: f64) -> Vec<f64> {
+async fn open_loop(house: &Arc<House>, agents: &Arc<Vec<Caller>>, rate: f64) -> Vec<f64> {
     let mut calls = tokio::task::JoinSet::new();
     let began = Instant::now();
     for number in 0..CALLS {
         let due = began + Duration::from_secs_f64(number as f64 / rate);
         tokio::time::sleep_until(due.into()).await;
-        let house = house.clone();
+        let (house, agents) = (house.clone(), agents.clone());
         calls.spawn(async move {
-            house.call().await;
+            house.call_as(&agents[number % AGENTS]).await;
             due.elapsed().as_secs_f64() * 1e6
         });
     }

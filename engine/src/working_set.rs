@@ -152,10 +152,14 @@ impl Engine {
         let limits = SetLimits::new(agent.cap, agent.idle_days)?;
         // No run of this node begins between the look and the move.
         let _held_back = self.flights.hold_back().await;
-        let in_flight = self.in_flight(&agent.id).await?;
         let set: Vec<Member> =
             self.parts.store.set(&agent.id).await?.into_iter().map(member).collect();
         let now = self.now();
+        // Whether a run is in flight only ever keeps a tool in.
+        if rule::plan(&set, limits, now, false).is_empty() {
+            return Ok(0);
+        }
+        let in_flight = self.in_flight(&agent.id).await?;
         let out: Vec<(ToolName, MoveCause)> = rule::plan(&set, limits, now, in_flight)
             .into_iter()
             .map(|demotion| (demotion.tool, demotion.cause))
