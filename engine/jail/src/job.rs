@@ -1,7 +1,7 @@
 //! What engine and worker say to each other on the job socket of a run: the job
 //! going in, console lines and one ending coming out. The sizes of what comes out
 //! are checked by the parent before anything is kept; the worker's own side is in
-//! [`worker`]. A guest of another kind may speak otherwise.
+//! `worker`. A guest of another kind may speak otherwise.
 
 mod worker;
 
