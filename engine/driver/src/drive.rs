@@ -45,7 +45,7 @@ pub async fn drive(jail: &Jail, job: Job, code: &[u8], session: Arc<Session>) ->
         let mut clock = pin!(wall_clock(job.limits.wall, session.holding()));
         let mut pump = pin!(pump(fetch, session.clone()));
         let mut pumping = true;
-        loop {
+        let seen = loop {
             tokio::select! {
                 biased;
                 () = session.ended() => break Seen::Denied,
@@ -58,7 +58,13 @@ pub async fn drive(jail: &Jail, job: Job, code: &[u8], session: Arc<Session>) ->
                     PumpEnd::Flood => break Seen::Denied,
                 },
             }
+        };
+        // While its sockets are open: one that saw them close would end by itself,
+        // and the evidence would not say that it was us.
+        if !matches!(seen, Seen::Gone) {
+            leash.kill();
         }
+        seen
     };
     let run = began.elapsed();
     session.close();
