@@ -13,7 +13,8 @@ pub(crate) fn bars(title: &str, rows: &[Value]) -> String {
     let figure = |row: &Value, name: &str| row[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let most = rows.iter().map(|row| figure(row, "p99_us")).fold(1.0, f64::max);
     let least = rows.iter().map(|row| figure(row, "p50_us")).fold(most, f64::min) / 2.0;
-    let room = WIDTH - LABELS - 90.0;
+    // The figures stand behind the longest line.
+    let room = WIDTH - LABELS - 145.0;
     let place = |ms: f64| LABELS + room * (ms / least).ln() / (most / least).ln();
     let height = ROW * (rows.len() as f64 + 2.0);
     let mut out = format!(
@@ -38,7 +39,7 @@ pub(crate) fn bars(title: &str, rows: &[Value]) -> String {
             middle + 4.0,
             middle - 7.0,
             bar - LABELS,
-            tail.min(WIDTH - 110.0) + 6.0,
+            tail + 6.0,
         );
     }
     out + "</svg>\n"
