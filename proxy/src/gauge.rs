@@ -48,8 +48,7 @@ impl Bucket {
 
 impl Gauge {
     pub(crate) fn new(overrides: &Overrides, limits: &Limits) -> Self {
-        let asked = overrides.concurrent.and_then(|most| usize::try_from(most).ok());
-        let most = asked.unwrap_or(limits.connection_concurrent);
+        let most = overrides.most_at_a_time(limits);
         Self {
             bucket: overrides.rate.map(|rate| Mutex::new(Bucket::new(rate))),
             slots: Arc::new(Semaphore::new(most)),

@@ -4,8 +4,8 @@
 //! holds the values, their bounds and their words; `effect.rs`, `target.rs`,
 //! `headers.rs` and `session/` act on them.
 
-use crate::Effect;
 use crate::sdk::{SDKS, Sdk};
+use crate::{Effect, Limits};
 use serde::{Deserialize, Serialize};
 
 /// Entries of one list: more than any vendor was seen to need, few enough to read.
@@ -146,6 +146,12 @@ fn is_off(flag: &bool) -> bool {
 }
 
 impl Overrides {
+    /// Requests at a time over all runs.
+    pub(crate) fn most_at_a_time(&self, limits: &Limits) -> usize {
+        let asked = self.concurrent.and_then(|most| usize::try_from(most).ok());
+        asked.unwrap_or(limits.connection_concurrent)
+    }
+
     /// Whether every value is in its bounds.
     pub fn check(&self) -> Result<(), OverrideFault> {
         bounded("headers", &self.headers)?;

@@ -165,7 +165,7 @@ impl Proxy {
             ..row(AuditKind::Outcome)
         };
         // Queued, not awaited: the intent stands, a missing outcome reads as unknown.
-        drop(shared.writer.put(outcome, false));
+        shared.writer.put_later(outcome);
         got
     }
 

@@ -389,12 +389,16 @@ impl Proxy {
     pub async fn verify_audit(&self, anchors: &[Anchor]) -> Result<Vec<VerifiedChain>, AuditBreak> {
         let parts = &self.shared.parts;
         let _steady = self.shared.letting_go.read().await;
+        if let Err(fault) = self.shared.writer.caught_up().await {
+            tracing::warn!(%fault, "rows that could not be stored are not judged");
+        }
         verify::verify(&parts.vault, &*parts.audit, anchors).await
     }
 
     /// States how far this node's audit has come.
     pub async fn anchor(&self) -> Result<Anchor, StoreFault> {
         let parts = &self.shared.parts;
+        self.shared.writer.caught_up().await?;
         let last = parts.audit.last(&parts.node).await?;
         let (rows, hash) = last.map_or((0, vec![0; 32]), |row| (row.sequence, row.hash));
         Ok(Anchor::sign(&parts.vault, &parts.node, rows, &hash, parts.clock.now_ms()))
@@ -406,6 +410,7 @@ impl Proxy {
         let parts = &self.shared.parts;
         let now = parts.clock.now_ms();
         let _alone = self.shared.letting_go.write().await;
+        self.shared.writer.caught_up().await?;
         segment::expire(&parts.vault, &*parts.audit, &parts.node, before_ms, now).await
     }
 

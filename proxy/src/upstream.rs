@@ -42,7 +42,10 @@ const IDLE_READS: Duration = Duration::from_secs(50);
 /// vendor has just closed fails and is not sent again.
 const IDLE_WRITES: Duration = Duration::from_secs(10);
 
-/// Idle connections kept for one host: as many as one run may use at a time.
+/// Idle connections kept to a token endpoint or for a page: as many as one run may
+/// use at a time. To a vendor it is as many as its connection may have requests at
+/// a time: under load what is dropped is dialled again at once, and a handshake is
+/// the dearest part of a small read.
 const IDLE_PER_HOST: usize = 8;
 
 /// Largest response head: common servers send at most 16 KiB; twice that twice.
@@ -125,7 +128,8 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         let tls = tls::config(connection.ca_pem.as_deref(), identity)?;
         let (hosts, exceptions) = (&connection.hosts, &connection.exceptions);
-        Ok(Self::over(Dialler::new(hosts, exceptions, network.clone(), tls), network))
+        let idle = connection.overrides.most_at_a_time(&network.limits);
+        Ok(Self::over(Dialler::new(hosts, exceptions, network.clone(), tls), network, idle))
     }
 
     /// The way to a connection's token endpoint and to nothing else: a client
@@ -137,7 +141,8 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         let tls = tls::config(connection.ca_pem.as_deref(), None)?;
         let hosts = std::slice::from_ref(endpoint.host());
-        Ok(Self::over(Dialler::new(hosts, &connection.exceptions, network.clone(), tls), network))
+        let dialler = Dialler::new(hosts, &connection.exceptions, network.clone(), tls);
+        Ok(Self::over(dialler, network, IDLE_PER_HOST))
     }
 
     /// The way to one host of a page, with no connection and no credential
@@ -149,17 +154,18 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         let tls = tls::config(reach.ca_pem.as_deref(), None)?;
         let hosts = std::slice::from_ref(host);
-        Ok(Self::over(Dialler::new(hosts, &reach.exceptions, network.clone(), tls), network))
+        let dialler = Dialler::new(hosts, &reach.exceptions, network.clone(), tls);
+        Ok(Self::over(dialler, network, IDLE_PER_HOST))
     }
 
-    fn over(dialler: Dialler, network: &Network) -> Self {
+    fn over(dialler: Dialler, network: &Network, most_idle: usize) -> Self {
         let client = |idle: Duration, again: bool| {
             let mut builder = Client::builder(network.tasks.clone());
             builder
                 .pool_timer(TokioTimer::new())
                 .timer(TokioTimer::new())
                 .pool_idle_timeout(idle)
-                .pool_max_idle_per_host(IDLE_PER_HOST)
+                .pool_max_idle_per_host(most_idle)
                 .retry_canceled_requests(again)
                 .http1_max_buf_size(HEAD_BYTES)
                 .http2_max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))

@@ -513,6 +513,8 @@ impl Bench {
     /// Waits until a row of a kind is there; outcomes are stored behind the
     /// reply's back.
     pub async fn row(&self, kind: AuditKind) -> AuditEvent {
+        // What is queued is stored first, so that no older row is taken for it.
+        let _ = self.proxy.anchor().await;
         loop {
             if let Some(event) = self.memory.events().into_iter().rev().find(|e| e.kind == kind) {
                 return event;

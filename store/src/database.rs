@@ -7,14 +7,12 @@
 use crate::error::fault;
 use crate::ledger::{Claim, Ledger, Place};
 use crate::memory::{Memory, Question};
+use crate::pool::{Line, Pool, Transaction};
 use crate::seal::RowName;
 use crate::{StoreError, schema};
 use cambium_proxy::{BoxFuture, MacKey, StoreFault};
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,7 +20,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// How long a statement waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(5);
-/// How long a writer waits for the pen, and any caller for a connection.
+/// How long a writer waits for the pen.
 const TURN: Duration = Duration::from_secs(10);
 /// Readers at once; each is a thread.
 const READERS: u32 = 4;
@@ -39,9 +37,9 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     pen: Mutex<()>,
-    durable: SqlitePool,
-    quick: SqlitePool,
-    readers: SqlitePool,
+    durable: Pool,
+    quick: Pool,
+    readers: Pool,
     /// The file, unless it is in memory.
     path: Option<PathBuf>,
     /// Set once the file was opened, before anybody has the store.
@@ -62,7 +60,7 @@ pub(crate) enum Commit {
 /// nothing of it stays.
 pub(crate) struct Writing<'a> {
     // Declared first: rolled back before the pen passes on.
-    transaction: Transaction<'static, Sqlite>,
+    transaction: Transaction,
     store: &'a Store,
     how: Commit,
     /// Rows that decide something, to be sealed at the commit.
@@ -78,7 +76,7 @@ pub(crate) struct Writing<'a> {
 /// entry goes with, on the path of every call. Each statement is a trip to the
 /// database's thread, and `BEGIN` and `COMMIT` are two more.
 pub(crate) struct Alone<'a> {
-    connection: PoolConnection<Sqlite>,
+    connection: Line,
     store: &'a Store,
     _pen: MutexGuard<'a, ()>,
 }
@@ -119,13 +117,13 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .foreign_keys(true)
             .busy_timeout(BUSY);
-        let one = |synchronous| pool(1).connect_lazy_with(options.clone().synchronous(synchronous));
+        let one = |synchronous| Pool::new(1, options.clone().synchronous(synchronous));
         let readers = options.clone().pragma("query_only", "1");
         let store = Self::of(Inner {
             pen: Mutex::new(()),
             durable: one(SqliteSynchronous::Full),
             quick: one(SqliteSynchronous::Normal),
-            readers: pool(READERS).connect_lazy_with(readers),
+            readers: Pool::new(READERS, readers),
             path: Some(path.to_owned()),
             ledger: OnceLock::new(),
             memory: Memory::default(),
@@ -137,7 +135,7 @@ impl Store {
     /// A store that is gone when it is dropped, on a single connection.
     pub async fn in_memory() -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::new().in_memory(true).foreign_keys(true);
-        let only = pool(1).connect_lazy_with(options);
+        let only = Pool::new(1, options);
         let store = Self::of(Inner {
             pen: Mutex::new(()),
             durable: only.clone(),
@@ -280,7 +278,8 @@ impl Store {
             Commit::Durable => &self.inner.durable,
             Commit::Quick => &self.inner.quick,
         };
-        let transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(fault)?;
+        let line = pool.acquire().await.map_err(fault)?;
+        let transaction = Transaction::begin(line).await.map_err(fault)?;
         Ok(Writing {
             transaction,
             store: self,
@@ -298,7 +297,7 @@ impl Store {
     }
 
     /// A connection that reads.
-    pub(crate) async fn read(&self) -> Result<PoolConnection<Sqlite>, StoreFault> {
+    pub(crate) async fn read(&self) -> Result<Line, StoreFault> {
         self.inner.readers.acquire().await.map_err(fault)
     }
 }
@@ -306,7 +305,7 @@ impl Store {
 impl Writing<'_> {
     /// The connection the transaction runs on.
     pub(crate) fn on(&mut self) -> &mut SqliteConnection {
-        &mut self.transaction
+        self.transaction.on()
     }
 
     /// A row that decides something was written in this transaction.
@@ -341,7 +340,7 @@ impl Writing<'_> {
 
     async fn catch_up(&mut self) -> Result<(), StoreFault> {
         let ledger = self.store.ledger()?;
-        Ok(ledger.catch_up(&mut self.transaction, None).await?)
+        Ok(ledger.catch_up(self.transaction.on(), None).await?)
     }
 
     /// Makes it stay, sealed.
@@ -350,7 +349,7 @@ impl Writing<'_> {
         let entries = if self.changed.is_empty() {
             Vec::new()
         } else {
-            ledger.append(&mut self.transaction, &self.changed).await?
+            ledger.append(self.transaction.on(), &self.changed).await?
         };
         let secrets = self.secrets.then(|| self.store.memory().commit_secrets());
         self.transaction.commit().await.map_err(fault)?;
@@ -367,17 +366,6 @@ impl Writing<'_> {
         }
         Ok(())
     }
-}
-
-/// A pool that keeps its connections for good: an idle one costs nothing, and
-/// the only one of a database in memory must not go.
-fn pool(size: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(TURN)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
 }
 
 async fn make_file(path: &Path) -> Result<(), StoreError> {

@@ -49,6 +49,7 @@ mod memory;
 mod people;
 #[cfg(test)]
 mod plans;
+mod pool;
 mod proposals;
 mod row;
 mod runs;

@@ -3,6 +3,7 @@
 //! in `wit/tool.wit`. This is the engine's half; what compiles and interprets is
 //! the binary of `worker/`, which alone names wasmtime.
 
+mod compiler;
 mod sandbox;
 
 pub use sandbox::{ComponentConfig, ComponentSandbox};

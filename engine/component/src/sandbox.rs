@@ -1,33 +1,14 @@
-//! The engine's half: compiles a component in a jailed one-shot process the
-//! first time it runs, keeps what came of it in memory, never on a disk, and
-//! drives its runs like any other.
+//! The engine's half: gets a component's artefact from the compiler and drives its
+//! runs like any other.
 
-use bytes::Bytes;
+use crate::compiler::Compiler;
 use cambium_driver::{drive, report, worker_limits};
 use cambium_engine::{Job, Outcome, RunLimits, RunReport, Sandbox, Unfit};
-use cambium_jail::{Jail, JailConfig, JailError, OneshotError, OneshotLimits, WorkerLimits, job};
+use cambium_jail::{Jail, JailConfig, JailError, job};
 use cambium_proxy::{BoxFuture, ContentHash, Session};
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// Name of the compiler among the binary's one-shot functions.
-const COMPILE: &str = "compile";
-/// Largest artefact, bytes: an engine for JavaScript with a tool in it has 40 MB.
-const ARTEFACT_BYTES: usize = 64 * 1024 * 1024;
-/// Artefacts kept in memory, bytes of all; the one used longest ago goes first.
-const KEPT_BYTES: usize = 128 * 1024 * 1024;
-/// A component of 12 MB, with a whole JavaScript engine in it, takes ten to twenty
-/// seconds; a machine with other work takes its time.
-const CPU: Duration = Duration::from_secs(60);
-const WALL: Duration = Duration::from_secs(180);
-
-/// First byte of the compiler's answer when an artefact follows; else a reason does.
-const DONE: u8 = 1;
-
-/// Artefacts by the digest of their component, the one used last at the end.
-type Kept = VecDeque<(ContentHash, Bytes)>;
+use std::sync::Arc;
+use tokio::time::{Instant, timeout};
 
 /// How the sandbox works.
 #[derive(Debug, Clone)]
@@ -45,16 +26,14 @@ pub struct ComponentConfig {
 /// Runs components, each in a process that has nothing but its session.
 #[derive(Debug)]
 pub struct ComponentSandbox {
-    jail: Jail,
-    kept: Mutex<Kept>,
-    /// One compiler at a time: it takes hundreds of megabytes.
-    compiling: tokio::sync::Mutex<()>,
+    jail: Arc<Jail>,
+    compiler: Compiler,
 }
 
 impl ComponentSandbox {
     /// Starts the jail; its zygotes start with the first run.
     pub fn start(config: ComponentConfig) -> Result<Self, JailError> {
-        let jail = Jail::start(JailConfig {
+        let jail = Arc::new(Jail::start(JailConfig {
             exe: Some(config.exe),
             payload: job::WORDS.as_bytes().into(),
             zygote: config.zygote,
@@ -63,80 +42,43 @@ impl ComponentSandbox {
             allow_weak: config.allow_weak,
             show_stderr: config.show_stderr,
             ..JailConfig::default()
-        })?;
-        Ok(Self { jail, kept: Mutex::default(), compiling: tokio::sync::Mutex::default() })
+        })?);
+        Ok(Self { compiler: Compiler::new(jail.clone()), jail })
     }
 
     /// Kills what runs and waits until everything is reaped.
     pub async fn shutdown(&self) {
         self.jail.shutdown().await;
-    }
-
-    /// The artefact of a component.
-    async fn compile(&self, digest: ContentHash, component: &[u8]) -> Result<Bytes, Unfit> {
-        if let Some(artefact) = self.known(digest) {
-            return Ok(artefact);
-        }
-        let _alone = self.compiling.lock().await;
-        if let Some(artefact) = self.known(digest) {
-            return Ok(artefact);
-        }
-        let limits = OneshotLimits {
-            worker: WorkerLimits {
-                cpu: CPU,
-                data_bytes: 1536 * 1024 * 1024,
-                ..OneshotLimits::default().worker
-            },
-            wall: WALL,
-            output_bytes: ARTEFACT_BYTES + 1,
-        };
-        let answer = self.jail.oneshot(COMPILE, component, limits).await;
-        let answer = answer.map_err(|error| match error {
-            OneshotError::Jail(error) => {
-                Unfit::Unavailable(format!("the compiler of components cannot start: {error}"))
-            }
-            error => Unfit::Refused(format!("it could not be compiled: {error}")),
-        })?;
-        let artefact = match answer.split_first() {
-            Some((&DONE, _)) => answer.slice(1..),
-            Some((_, reason)) => {
-                let reason = String::from_utf8_lossy(reason);
-                // What a jailed process says is hostile.
-                let plain = |c: char| if c.is_control() { ' ' } else { c };
-                let reason = reason.chars().map(plain).take(500).collect();
-                return Err(Unfit::Refused(reason));
-            }
-            None => return Err(Unfit::Refused("the compiler said nothing".to_owned())),
-        };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = |kept: &Kept| kept.iter().map(|(_, artefact)| artefact.len()).sum::<usize>();
-        while !kept.is_empty() && held(&kept) + artefact.len() > KEPT_BYTES {
-            kept.pop_front();
-        }
-        kept.push_back((digest, artefact.clone()));
-        Ok(artefact)
-    }
-
-    fn known(&self, digest: ContentHash) -> Option<Bytes> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().position(|(known, _)| *known == digest)?;
-        let found = kept.remove(at)?;
-        let artefact = found.1.clone();
-        kept.push_back(found);
-        Some(artefact)
+        self.compiler.stopped().await;
     }
 }
 
 impl Sandbox for ComponentSandbox {
-    fn run<'a>(&'a self, job: Job, session: Arc<Session>) -> BoxFuture<'a, RunReport> {
+    fn run<'a>(&'a self, mut job: Job, session: Arc<Session>) -> BoxFuture<'a, RunReport> {
         Box::pin(async move {
             let Some((digest, component)) = job.component.clone() else {
                 return report(Outcome::Unavailable("the job has no component".to_owned()));
             };
-            match self.compile(digest, &component).await {
-                Ok(artefact) => drive(&self.jail, job, &artefact, session).await,
-                Err(Unfit::Refused(reason) | Unfit::Unavailable(reason)) => {
+            // Seldom more than a look: it was compiled when it was published. What it
+            // does take is the run's own time.
+            let began = Instant::now();
+            let compiled = self.compiler.artefact(digest, &component);
+            let compiled = tokio::select! {
+                biased;
+                () = session.ended() => return report(Outcome::PolicyDenied),
+                compiled = timeout(job.limits.wall, compiled) => compiled,
+            };
+            match compiled {
+                Ok(Ok(artefact)) => {
+                    job.limits.wall = job.limits.wall.saturating_sub(began.elapsed());
+                    drive(&self.jail, job, &artefact, session).await
+                }
+                Ok(Err(Unfit::Refused(reason) | Unfit::Unavailable(reason))) => {
                     report(Outcome::Unavailable(reason))
+                }
+                Err(_) => {
+                    let text = "its component is still being compiled; call it again in a minute";
+                    report(Outcome::Unavailable(text.to_owned()))
                 }
             }
         })
@@ -147,6 +89,7 @@ impl Sandbox for ComponentSandbox {
         digest: ContentHash,
         component: &'a [u8],
     ) -> BoxFuture<'a, Result<(), Unfit>> {
-        Box::pin(async move { self.compile(digest, component).await.map(drop) })
+        let component = component.into();
+        Box::pin(async move { self.compiler.artefact(digest, &component).await.map(drop) })
     }
 }

@@ -1,14 +1,17 @@
 //! Writes the audit. One owned task takes events in the order they come, puts
 //! what waits into one append (a group commit), chains and MACs each row, and
 //! answers every writer only when its row is stored. What it cannot store it
-//! says; the session then refuses.
+//! says; the session then refuses. A row that nobody waits for goes with the
+//! next that somebody does, or after a moment by itself.
 
 use super::{AuditEvent, AuditRow, AuditSink, chain};
 use crate::{StoreFault, Vault};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 /// Rows in one append: keeps the transaction short enough for others to write.
 const GROUP: usize = 256;
@@ -21,9 +24,15 @@ const QUEUE: usize = 4 * GROUP;
 /// database's own busy wait, shorter than anybody waits for a request.
 const APPEND: Duration = Duration::from_secs(10);
 
+/// How long a row that nobody waits for may wait for company.
+const MOMENT: Duration = Duration::from_millis(10);
+
 struct Entry {
-    event: AuditEvent,
+    /// Absent where somebody only waits for what came before.
+    event: Option<AuditEvent>,
     durable: bool,
+    /// Nobody waits for it.
+    later: bool,
     stored: oneshot::Sender<Result<(), StoreFault>>,
 }
 
@@ -62,12 +71,26 @@ impl Writer {
 
     /// Queues an event. Rows are stored in the order of these calls.
     pub(crate) fn put(&self, event: AuditEvent, durable: bool) -> Ticket {
+        self.queue(Some(event), durable, false)
+    }
+
+    /// Waits until everything queued before is stored.
+    pub(crate) async fn caught_up(&self) -> Result<(), StoreFault> {
+        self.queue(None, false, false).stored().await
+    }
+
+    /// Queues an event that may be stored a moment later: what came of a read.
+    pub(crate) fn put_later(&self, event: AuditEvent) {
+        drop(self.queue(Some(event), false, true));
+    }
+
+    fn queue(&self, event: Option<AuditEvent>, durable: bool, later: bool) -> Ticket {
         let (stored, ticket) = oneshot::channel();
         let queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(queue) = &*queue else {
             return Ticket(Err(unavailable("the audit writer has stopped")));
         };
-        match queue.try_send(Entry { event, durable, stored }) {
+        match queue.try_send(Entry { event, durable, later, stored }) {
             Ok(()) => Ticket(Ok(ticket)),
             Err(_) => Ticket(Err(unavailable("too many audit rows are waiting"))),
         }
@@ -101,6 +124,15 @@ impl Chain {
     async fn write(mut self, mut entries: mpsc::Receiver<Entry>) {
         let mut group = Vec::with_capacity(GROUP);
         while entries.recv_many(&mut group, GROUP).await > 0 {
+            let mut moment = pin!(sleep(MOMENT));
+            while group.iter().all(|entry| entry.later) && group.len() < GROUP {
+                let room = GROUP - group.len();
+                tokio::select! {
+                    biased;
+                    more = entries.recv_many(&mut group, room) => if more == 0 { break },
+                    () = &mut moment => break,
+                }
+            }
             let durable = group.iter().any(|entry| entry.durable);
             let result = self.append(&group, durable).await;
             if let Err(error) = &result {
@@ -116,13 +148,16 @@ impl Chain {
     async fn append(&mut self, group: &[Entry], durable: bool) -> Result<(), StoreFault> {
         let (mut sequence, mut previous) = self.find_end().await?;
         let mut rows = Vec::with_capacity(group.len());
-        for entry in group {
+        for event in group.iter().filter_map(|entry| entry.event.as_ref()) {
             sequence += 1;
-            let event = serde_json::to_string(&entry.event)
+            let event = serde_json::to_string(event)
                 .map_err(|_| unavailable("an event could not be written as JSON"))?;
             let row = chain::link(&self.vault, &self.node, sequence, previous, event);
             previous = row.hash.clone();
             rows.push(row);
+        }
+        if rows.is_empty() {
+            return Ok(());
         }
         self.end = None;
         match tokio::time::timeout(APPEND, self.sink.append(&rows, durable)).await {

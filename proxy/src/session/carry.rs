@@ -464,5 +464,8 @@ fn outcome(trail: &mut Trail, effect: Effect, refusal: Option<&Refusal>) {
         trail.fatal(refusal);
     }
     trail.settle(refusal, None);
-    drop(trail.row(AuditKind::Outcome, effect != Effect::Read));
+    match effect {
+        Effect::Read => trail.row_later(AuditKind::Outcome),
+        Effect::Write | Effect::Destroy => drop(trail.row(AuditKind::Outcome, true)),
+    }
 }

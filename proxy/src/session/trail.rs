@@ -135,6 +135,11 @@ impl Trail {
         self.inner.shared.writer.put(self.event(kind), durable)
     }
 
+    /// Queues a row that nobody waits for.
+    pub(super) fn row_later(&self, kind: AuditKind) {
+        self.inner.shared.writer.put_later(self.event(kind));
+    }
+
     /// Records a refusal that came before the wire. The row failing changes
     /// nothing: nothing is sent either way.
     pub(super) async fn refused(&mut self, refusal: &Refusal) {
