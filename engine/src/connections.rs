@@ -407,16 +407,8 @@ pub(crate) fn valid(new: &NewConnection) -> Result<(), EngineError> {
     let wrong = |name: &str, reason: String| {
         Err(EngineError::ArgumentInvalid { name: name.to_owned(), reason })
     };
-    // both become halves of wire names, the slug of `execute__<slug>`
-    ToolName::new(crate::execute::VENDOR, &new.slug)?;
-    ToolName::new(&new.vendor, "x")?;
-    if new.vendor == "execute" {
-        return wrong("vendor", "`execute` is reserved; choose another".into());
-    }
-    let length = new.display_name.chars().count();
-    if length == 0 || length > DISPLAY_CHARS || new.display_name.chars().any(char::is_control) {
-        return wrong("displayName", format!("must be 1 to {DISPLAY_CHARS} plain characters"));
-    }
+    named(&new.slug, &new.vendor)?;
+    displayed(&new.display_name)?;
     if new.hosts.is_empty() || new.hosts.len() > HOSTS_MAX {
         return wrong("hosts", format!("must be 1 to {HOSTS_MAX} hosts"));
     }
@@ -433,6 +425,27 @@ pub(crate) fn valid(new: &NewConnection) -> Result<(), EngineError> {
     }
     authority(new.ca_pem.as_deref())?;
     new.scheme.check(&new.exceptions).map_err(field)
+}
+
+/// Slug and vendor: both become halves of wire names, the slug of `execute__<slug>`.
+pub(crate) fn named(slug: &str, vendor: &str) -> Result<(), EngineError> {
+    ToolName::new(crate::execute::VENDOR, slug)?;
+    ToolName::new(vendor, "x")?;
+    if vendor == "execute" {
+        let reason = "`execute` is reserved; choose another".into();
+        return Err(EngineError::ArgumentInvalid { name: "vendor".into(), reason });
+    }
+    Ok(())
+}
+
+/// What a person calls it.
+pub(crate) fn displayed(name: &str) -> Result<(), EngineError> {
+    let length = name.chars().count();
+    if length == 0 || length > DISPLAY_CHARS || name.chars().any(char::is_control) {
+        let reason = format!("must be 1 to {DISPLAY_CHARS} plain characters");
+        return Err(EngineError::ArgumentInvalid { name: "displayName".into(), reason });
+    }
+    Ok(())
 }
 
 fn authority(pem: Option<&str>) -> Result<(), EngineError> {

@@ -3,13 +3,13 @@
 //! signed, names its agent and is good for an hour. What comes of it is made by
 //! the person, with the functions of `connections`.
 
-use crate::connections::{read_host, read_scheme, revoked, valid};
+use crate::connections::{displayed, named, read_host, read_scheme, revoked, valid};
 use crate::domain::{HostView, look, spoken_of};
 use crate::id::new_proposal_id;
 use crate::port::{AskState, Permission, Proposal, ProposalRow, ProposalState};
 use crate::{
-    Acceptance, AskRef, Caller, Engine, EngineError, Envelope, Event, NewConnection, PersonProof,
-    ProposalView, Status, WantedConnection, Wants,
+    Acceptance, AskRef, Caller, Engine, EngineError, Envelope, Event, Faults, NewConnection,
+    PersonProof, ProposalView, Status, WantedConnection, Wants,
 };
 use cambium_proxy::{
     Connection, ConnectionId, ConnectionStatus, ContentHash, Host, Overrides, Proxy, Scheme, Secret,
@@ -42,8 +42,19 @@ impl Engine {
         caller: &Caller,
         wanted: WantedConnection,
     ) -> Result<Envelope, EngineError> {
+        self.propose_as_read(caller, wanted, Faults::default()).await
+    }
+
+    /// The same of what was not all there to be read: what was found at fault is
+    /// told together with what is found here, and nothing is proposed.
+    pub async fn propose_as_read(
+        &self,
+        caller: &Caller,
+        wanted: WantedConnection,
+        found: Faults,
+    ) -> Result<Envelope, EngineError> {
         caller.active()?;
-        let proposal = proposed(wanted)?;
+        let proposal = proposed(wanted, found)?;
         let Proposal::Connection { vendor, hosts, scheme, .. } = &proposal else {
             return Err(argument("vendor", "names no connection"));
         };
@@ -351,30 +362,45 @@ impl Engine {
     }
 }
 
-/// Reads what an agent wants, strictly.
-fn proposed(wanted: WantedConnection) -> Result<Proposal, EngineError> {
+/// Reads what an agent wants, strictly; tells everything that is wrong with it at
+/// once, beside what was found before.
+fn proposed(wanted: WantedConnection, mut faults: Faults) -> Result<Proposal, EngineError> {
+    faults.kept("vendor", named(&wanted.vendor, &wanted.vendor));
     let mut hosts = Vec::with_capacity(1 + wanted.hosts.len());
-    let named = std::iter::once(("primaryHost", &wanted.primary_host));
-    for (name, text) in named.chain(wanted.hosts.iter().map(|text| ("hosts", text))) {
-        let host = read_host(text).ok_or_else(|| {
-            argument(name, "must be HOST or HOST:PORT, without a scheme or a path")
-        })?;
-        Proxy::check_host(&host.name, &[])?;
-        if !hosts.contains(&host) {
-            hosts.push(host);
-        }
+    let texts = std::iter::once(("primaryHost", &wanted.primary_host));
+    for (name, text) in texts.chain(wanted.hosts.iter().map(|text| ("hosts", text))) {
+        let host = read_host(text)
+            .ok_or_else(|| argument(name, "must be HOST or HOST:PORT, without a scheme or a path"));
+        let host = host.and_then(|host| {
+            Proxy::check_host(&host.name, &[])?;
+            Ok(host)
+        });
+        hosts.extend(faults.kept(name, host).filter(|host| !hosts.contains(host)));
     }
-    let scheme = read_scheme(&wanted.scheme, wanted.scheme_config, &[]).map_err(|why| {
-        let name = if why.contains("unknown variant") { "scheme" } else { "schemeConfig" };
-        argument(name, &why)
-    })?;
-    let display_name = wanted.display_name.unwrap_or_else(|| wanted.vendor.clone());
+    // Without a scheme nothing can be said of its fields.
+    let scheme = match faults.names("scheme") {
+        true => None,
+        false => match read_scheme(&wanted.scheme, wanted.scheme_config, &[]) {
+            Ok(scheme) => Some(scheme),
+            Err(why) => {
+                let known = !why.contains("unknown variant");
+                let name = if known { "schemeConfig" } else { "scheme" };
+                faults.kept(name, Err(argument(name, &why)))
+            }
+        },
+    };
+    if let Some(name) = &wanted.display_name {
+        faults.kept("displayName", displayed(name));
+    }
     if let Some(docs) = &wanted.docs_url
         && (docs.len() > DOCS_BYTES || !docs.starts_with("https://"))
     {
         let rule = format!("must be an https address of at most {DOCS_BYTES} bytes");
-        return Err(argument("docsUrl", &rule));
+        faults.kept::<()>("docsUrl", Err(argument("docsUrl", &rule)));
     }
+    faults.end()?;
+    let Some(scheme) = scheme else { return Err(argument("scheme", "is no scheme")) };
+    let display_name = wanted.display_name.unwrap_or_else(|| wanted.vendor.clone());
     let new = NewConnection {
         slug: wanted.vendor,
         vendor: String::new(),

@@ -22,22 +22,34 @@ impl Arguments {
         known: &[&str],
         values: Map<String, Value>,
     ) -> Result<Self, EngineError> {
+        let (arguments, known) = Self::sort(tool, known, values);
+        known.map(|()| arguments)
+    }
+
+    /// The same for who tells that beside other faults.
+    pub(crate) fn sort(
+        tool: &'static str,
+        known: &[&str],
+        values: Map<String, Value>,
+    ) -> (Self, Result<(), EngineError>) {
         let unknown: Vec<String> = values
             .keys()
             .filter(|key| !known.contains(&key.as_str()))
             .map(|key| echo(key))
             .collect();
-        if let Some(first) = unknown.first() {
-            let others = match unknown.len() {
-                1 => String::new(),
-                _ => format!(" (and neither are {})", unknown[1..].join(", ")),
-            };
-            return Err(invalid(
-                first,
-                format!("is not an argument of {tool}{others}; it takes {}", known.join(", ")),
-            ));
-        }
-        Ok(Self { tool, values })
+        let sorted = match unknown.split_first() {
+            None => Ok(()),
+            Some((first, others)) => {
+                let others = match others {
+                    [] => String::new(),
+                    _ => format!(" (and neither are {})", others.join(", ")),
+                };
+                let takes = known.join(", ");
+                let reason = format!("is not an argument of {tool}{others}; it takes {takes}");
+                Err(invalid(first, reason))
+            }
+        };
+        (Self { tool, values }, sorted)
     }
 
     /// A text that must be there.

@@ -8,7 +8,7 @@ use crate::meta_tools::MetaTool;
 use crate::reply::Reply;
 use cambium_engine::{
     AcquireHints, Acquired, CallRequest, Caller, CheckReport, Diagnostic, Engine, EngineError,
-    Envelope, ExecuteRequest, Live, PublishRequest, Published, Publisher, Status, ToolName,
+    Envelope, ExecuteRequest, Faults, Live, PublishRequest, Published, Publisher, Status, ToolName,
     WantedConnection,
 };
 use rmcp::model::JsonObject;
@@ -94,7 +94,10 @@ async fn meta(
     if !tool.is_there(engine.low_level(&caller.agent().id).await?) {
         return Err(EngineError::ToolNotFound(tool.name().to_owned()));
     }
-    let mut arguments = Arguments::read(tool.name(), tool.arguments(), arguments)?;
+    let (mut arguments, known) = Arguments::sort(tool.name(), tool.arguments(), arguments);
+    if tool != MetaTool::RequestConnection {
+        known.clone()?;
+    }
     match tool {
         MetaTool::FindTool => {
             let query = arguments.text("query")?;
@@ -115,22 +118,8 @@ async fn meta(
             let size = engine.demote(caller, &tool).await?;
             Ok(Reply::Value(json!({ "demoted": tool.to_string(), "workingSetSize": size })))
         }
+        MetaTool::RequestConnection => request_connection(engine, caller, arguments, known).await,
         MetaTool::RunTool => run_tool(engine, caller, arguments, live).await,
-        MetaTool::RequestConnection => {
-            let wanted = WantedConnection {
-                vendor: arguments.text("vendor")?,
-                primary_host: arguments.text("primaryHost")?,
-                hosts: arguments.list("hosts")?,
-                scheme: arguments.text("scheme")?,
-                scheme_config: match arguments.object("schemeConfig")? {
-                    Some(Value::Object(fields)) => fields,
-                    _ => serde_json::Map::new(),
-                },
-                display_name: arguments.optional_text("displayName")?,
-                docs_url: arguments.optional_text("docsUrl")?,
-            };
-            Ok(engine.propose_connection(caller, wanted).await?.into())
-        }
         MetaTool::RequestCredential => {
             let connection = arguments.text("connectionId")?;
             let reason = arguments.optional_text("reason")?.unwrap_or_default();
@@ -200,6 +189,32 @@ async fn meta(
             Ok(Reply::value(&engine.read_tool_source(&tool, version).await?))
         }
     }
+}
+
+/// Everything that is wrong with it at once: a connection has seven arguments, and
+/// a scheme has fields of its own.
+async fn request_connection(
+    engine: &Engine,
+    caller: &Caller,
+    mut arguments: Arguments,
+    known: Result<(), EngineError>,
+) -> Result<Reply, EngineError> {
+    let mut faults = Faults::default();
+    // First: what it takes is listed there.
+    faults.kept("", known);
+    let wanted = WantedConnection {
+        vendor: faults.kept("vendor", arguments.text("vendor")).unwrap_or_default(),
+        primary_host: faults.kept("primaryHost", arguments.text("primaryHost")).unwrap_or_default(),
+        hosts: faults.kept("hosts", arguments.list("hosts")).unwrap_or_default(),
+        scheme: faults.kept("scheme", arguments.text("scheme")).unwrap_or_default(),
+        scheme_config: match faults.kept("schemeConfig", arguments.object("schemeConfig")) {
+            Some(Some(Value::Object(fields))) => fields,
+            _ => serde_json::Map::new(),
+        },
+        display_name: faults.kept("displayName", arguments.optional_text("displayName")).flatten(),
+        docs_url: faults.kept("docsUrl", arguments.optional_text("docsUrl")).flatten(),
+    };
+    Ok(engine.propose_as_read(caller, wanted, faults).await?.into())
 }
 
 async fn run_tool(

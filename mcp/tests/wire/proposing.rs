@@ -51,6 +51,47 @@ async fn b078_b082_an_agent_gets_a_link_to_give_to_the_person() {
 }
 
 #[tokio::test]
+async fn b078_everything_that_is_wrong_with_a_proposal_is_told_at_once() {
+    let (world, client) = house(Era::Initialize).await;
+    let cases = [
+        (json!({}), &["vendor", "primaryHost", "scheme"][..]),
+        (
+            json!({ "host": "api.bank.com", "vendor": 7 }),
+            &["host", "vendor", "primaryHost", "scheme"],
+        ),
+        (
+            json!({
+                "vendor": "The Bank", "primaryHost": "https://api.bank.com/", "scheme": "bearer",
+                "schemeConfig": { "header": "x" }, "hosts": ["10.0.0.1"], "docsUrl": "http://bank.com",
+                "displayName": "",
+            }),
+            &["vendor", "primaryHost", "schemeConfig", "hosts", "docsUrl", "displayName"],
+        ),
+        (
+            json!({ "vendor": "bank", "primaryHost": "", "scheme": "beer" }),
+            &["primaryHost", "scheme"],
+        ),
+    ];
+    for (arguments, named) in cases {
+        let refused = client.call("request_connection", arguments.clone()).await;
+        assert_eq!(refused.json["code"], "argument_invalid", "{arguments} {}", refused.json);
+        let message = refused.json["message"].as_str().unwrap();
+        for name in named {
+            let once = message.matches(&format!("argument `{name}`:")).count();
+            assert_eq!(once, 1, "{name} of {arguments}: {message}");
+        }
+        let all = message.matches("argument `").count();
+        assert_eq!(all, named.len(), "{arguments}: {message}");
+    }
+    // One fault keeps its own code.
+    let one = json!({ "vendor": "The Bank", "primaryHost": "api.bank.com", "scheme": "bearer" });
+    assert_eq!(client.call("request_connection", one).await.json["code"], "name_invalid");
+    assert!(world.engine.proposals().await.unwrap().is_empty(), "nothing was kept");
+    client.service.cancel().await.unwrap();
+    world.close().await;
+}
+
+#[tokio::test]
 async fn b079_no_argument_and_no_answer_has_a_place_for_a_secret() {
     let (world, client) = house(Era::Initialize).await;
     let tools = client.service.list_all_tools().await.unwrap();
