@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::control::{Audit, ControlSocket, Front};
 use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
 use crate::failure::Failure;
+use crate::first_code::FirstCodes;
 use crate::listener::Listener;
 use crate::notify::{self, Webhook};
 use crate::outside::{self, Outside};
@@ -176,7 +177,10 @@ impl Server {
             tracing::warn!("the vault is locked: no credential is used");
         }
         let house = House::build(ground, config, &url).await?;
-        let first_code = first_code(&house.engine, &data_dir).await?;
+        let clock = house.ground.clock.clone();
+        let first_codes = FirstCodes::new(house.engine.clone(), clock, data_dir.path().to_owned());
+        let first_codes = Arc::new(first_codes);
+        let first_code = first_codes.current().await?.map(|first| first.code);
         let control = ControlSocket::bind(&data_dir.socket())?;
 
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -195,7 +199,9 @@ impl Server {
             audit: house.ground.audit(),
             url: url.clone(),
             data_dir: data_dir.path().to_owned(),
+            first_codes: first_codes.clone(),
         });
+        tasks.spawn(first_codes.keep(stop.clone()));
         tasks.spawn(control.serve(front, tasks.clone(), stop.clone()));
         let dev_agent = match &config.dev_agent {
             Some(name) => Some(dev_agent(&house.engine, name).await?),
@@ -300,18 +306,6 @@ fn notices(checker: &JailedChecker) -> Vec<String> {
         ));
     }
     notices
-}
-
-/// While no passphrase is set, a code for whoever can read this terminal or the
-/// file; afterwards the file goes.
-async fn first_code(engine: &Engine, data_dir: &DataDir) -> Result<Option<String>, Failure> {
-    if !engine.needs_setup().await? {
-        data_dir.remove_code();
-        return Ok(None);
-    }
-    let code = engine.issue_code().await?;
-    data_dir.write_code(&code)?;
-    Ok(Some(code))
 }
 
 /// A token for requests that carry none. Whoever starts the server could read

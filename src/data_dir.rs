@@ -110,23 +110,24 @@ impl DataDir {
     }
 
     /// Removes a first code that is of no more use.
-    pub(crate) fn remove_code(&self) {
-        let _ = std::fs::remove_file(code_file(&self.path));
+    pub(crate) fn remove_code(path: &Path) {
+        let _ = std::fs::remove_file(code_file(path));
     }
 
-    /// Leaves the first one-time code where only this user can read it.
-    pub(crate) fn write_code(&self, code: &str) -> Result<PathBuf, Failure> {
-        let path = code_file(&self.path);
-        let _ = std::fs::remove_file(&path);
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| unwritable(&self.path, &error))?;
-        file.write_all(format!("{code}\n").as_bytes())
-            .map_err(|error| unwritable(&self.path, &error))?;
-        Ok(path)
+    /// Leaves the first one-time code where only this user can read it, whole at
+    /// any moment.
+    pub(crate) fn write_code(path: &Path, code: &str) -> Result<(), Failure> {
+        let (file, line) = (code_file(path), format!("{code}\n"));
+        if std::fs::read_to_string(&file).is_ok_and(|there| there == line) {
+            return Ok(());
+        }
+        let new = file.with_extension("new");
+        // Left from a crash.
+        let _ = std::fs::remove_file(&new);
+        let made = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&new);
+        made.and_then(|mut made| made.write_all(line.as_bytes()))
+            .and_then(|()| std::fs::rename(&new, &file))
+            .map_err(|error| unwritable(path, &error))
     }
 }
 

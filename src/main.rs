@@ -14,6 +14,7 @@ mod data_dir;
 mod demo;
 mod discreet;
 mod failure;
+mod first_code;
 mod keeper;
 mod listener;
 mod notify;

@@ -2,12 +2,13 @@
 //! drains. The commands it can be given stand in the files that carry them out:
 //! `call`, `toolbox`, `publish`, `working_set`, `approvals`, `agents`,
 //! `connections`, `proposals`, `permissions`, `acquire`, `commands`, `pages`,
-//! `sign_in` and `person`.
+//! `sign_in`, `person` and `first_code`.
 
 use crate::acquire::{Authoring, Authors};
 use crate::agents::Seen;
 use crate::approvals::Approvals;
 use crate::commands::Commands;
+use crate::first_code::FirstCodes;
 use crate::flight::Flights;
 use crate::id::new_id;
 use crate::in_band::Offers;
@@ -89,6 +90,7 @@ pub struct Engine {
     pub(crate) offers: Offers,
     pub(crate) replays: Replays,
     pub(crate) attempts: Attempts,
+    pub(crate) first_codes: FirstCodes,
     pub(crate) authoring: Authoring,
     pub(crate) sign_ins: SignIns,
     /// Held while a proposal is opened or answered.
@@ -141,6 +143,7 @@ impl Engine {
             offers: Offers::default(),
             replays: Replays::default(),
             attempts: Attempts::default(),
+            first_codes: FirstCodes::default(),
             authoring: Authoring::default(),
             sign_ins: SignIns::default(),
             proposing: tokio::sync::Mutex::default(),

@@ -241,7 +241,7 @@ impl EngineError {
             Self::Unauthenticated => "pass the token `cambium agents create` showed".into(),
             Self::PersonRequired => {
                 "give the passphrase, or a code from `cambium code`; before the first passphrase, run \
-                 `cambium setup` (a restart of `cambium serve` shows a new first code)"
+                 `cambium setup`, or `cambium code` for another first code"
                     .into()
             }
             Self::Taken(_) => "choose another name".into(),

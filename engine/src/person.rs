@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// A code is typed at once or asked for again.
-const CODE_LIFE_MS: i64 = 10 * 60 * 1000;
+pub(crate) const CODE_LIFE_MS: i64 = 10 * 60 * 1000;
 /// A console session lasts a working day.
 const SESSION_LIFE_MS: i64 = 12 * 60 * 60 * 1000;
 /// Characters of a passphrase. The upper bound keeps hashing cheap to refuse.
@@ -35,6 +35,8 @@ pub enum PersonCredential {
 #[derive(Debug)]
 pub struct PersonProof {
     fresh: bool,
+    /// By the first code, which sets a passphrase and changes none.
+    first: bool,
 }
 
 impl PersonProof {
@@ -63,8 +65,8 @@ impl Engine {
         Ok(self.person_row().await?.passphrase.is_none())
     }
 
-    /// A one-time code (ten minutes, single use) for the server's terminal, its
-    /// 0600 file, or, from a proved person, for the command line.
+    /// A one-time code (ten minutes, single use) of a proved person, for the
+    /// command line; before there is a passphrase, see [`Self::first_code`].
     pub async fn issue_code(&self) -> Result<String, EngineError> {
         let code = new_code()?;
         let row = CodeRow {
@@ -81,17 +83,21 @@ impl Engine {
         &self,
         credential: PersonCredential,
     ) -> Result<PersonProof, EngineError> {
-        let holds = match credential {
-            PersonCredential::Passphrase(text) => self.passphrase_holds(text).await?,
+        let (holds, first) = match credential {
+            PersonCredential::Passphrase(text) => (self.passphrase_holds(text).await?, false),
+            PersonCredential::Code(text) if self.redeem_first(&text).await? => (true, true),
             PersonCredential::Code(text) => {
-                self.parts.store.redeem_code(&code_hash(&text), self.now()).await?
+                (self.parts.store.redeem_code(&code_hash(&text), self.now()).await?, false)
             }
         };
-        if holds { Ok(PersonProof { fresh: true }) } else { Err(EngineError::PersonRequired) }
+        if !holds {
+            return Err(EngineError::PersonRequired);
+        }
+        Ok(PersonProof { fresh: true, first })
     }
 
-    /// Sets or changes the passphrase, given a fresh proof. A change ends every
-    /// open console session.
+    /// Sets or changes the passphrase, given a fresh proof; one by the first code
+    /// only sets. A change ends every open console session.
     pub async fn set_passphrase(
         &self,
         proof: &PersonProof,
@@ -114,9 +120,15 @@ impl Engine {
                 rule: "8 to 1024 characters long",
             });
         }
+        let mut first_code = self.first_codes.hold().await;
         let changes = self.person_row().await?.passphrase.is_some();
+        if changes && proof.first {
+            return Err(EngineError::PersonRequired);
+        }
         let hash = off_thread(move || passphrase::hash(&text)).await??;
         self.parts.store.set_passphrase(&self.person, &hash, changes, self.now()).await?;
+        *first_code = None;
+        self.first_codes.tell();
         Ok(())
     }
 
@@ -137,7 +149,7 @@ impl Engine {
     /// The proof of a console session: not fresh.
     pub async fn session(&self, token: &str) -> Result<PersonProof, EngineError> {
         match self.parts.store.session(&secret_hash(token), self.now()).await? {
-            Some(_) => Ok(PersonProof { fresh: false }),
+            Some(_) => Ok(PersonProof { fresh: false, first: false }),
             None => Err(EngineError::PersonRequired),
         }
     }

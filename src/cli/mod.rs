@@ -80,7 +80,7 @@ enum Command {
     Mcp(mcp::Args),
     /// Set the passphrase you decide with, and whether bridges start the server
     Setup(setup::Args),
-    /// Make a one-time code to decide with in another terminal
+    /// Make a one-time code to decide with in another terminal, or show the first one
     Code(code::Args),
     /// Run the main job end to end on this machine, and verify each step
     Demo(demo::Args),

@@ -3,17 +3,18 @@
 //! before any server runs, under the data directory's lock.
 
 use super::credential::{PersonArgs, passphrase, prompted};
+use super::print::field;
 use super::{Context, Said, start};
 use crate::assemble;
 use crate::config::Config;
 use crate::control::{Person, Request, ask};
-use crate::data_dir::{DataDir, code_file};
+use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Shortest passphrase taken, characters.
 const PASSPHRASE_CHARS: usize = 8;
@@ -72,15 +73,20 @@ impl Args {
         if !first && !self.change {
             return Err(already());
         }
-        let who = match (first, code_at(&config.data_dir)) {
-            (true, Some(code)) => Person::Code(code),
-            _ => self.person.credential()?,
+        let (who, passphrase) = if first {
+            // The code last: it would lapse while a person thinks of a passphrase.
+            let passphrase = self.chosen(None)?;
+            let shown = ask(&config.data_dir, &Request::FirstCode {}).await?;
+            (Person::Code(field(&shown, "code")), passphrase)
+        } else {
+            let who = self.person.credential()?;
+            let in_force = match &who {
+                Person::Passphrase(text) => Some(text.as_str()),
+                Person::Code(_) => None,
+            };
+            let passphrase = self.chosen(in_force)?;
+            (who, passphrase)
         };
-        let in_force = match &who {
-            Person::Passphrase(text) => Some(text.as_str()),
-            Person::Code(_) => None,
-        };
-        let passphrase = self.chosen(in_force)?;
         ask(&config.data_dir, &Request::SetPassphrase { who, passphrase }).await.map(drop)
     }
 
@@ -132,10 +138,6 @@ fn bridge_starts_server(context: &Context, config: &Config, yes: bool) -> Result
 /// The answer when a passphrase is there and `--change` was not said.
 pub(crate) fn already() -> Failure {
     Failure::new("already_set_up", "a passphrase is already set", "pass --change to replace it")
-}
-
-fn code_at(data_dir: &Path) -> Option<String> {
-    std::fs::read_to_string(code_file(data_dir)).ok().map(|code| code.trim().to_owned())
 }
 
 /// Writes the file a person starts from; never over one that is there.

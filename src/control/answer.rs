@@ -2,14 +2,15 @@
 //! JSON. Nothing is decided here.
 
 use super::{Actor, Audit, Change, Person, Request};
-use crate::data_dir::{DataDir, code_file};
+use crate::data_dir::DataDir;
 use crate::failure::Failure;
+use crate::first_code::FirstCodes;
 use crate::outside::Outside;
-use cambium_engine::port::{Permission, RunRow};
+use cambium_engine::port::RunRow;
 use cambium_engine::{
-    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, ImportRequest,
-    InBand, Live, LowLevel, NewAgent, NewConnection, NewSdk, PersonCredential, PersonProof,
-    PublishRequest, Publisher, Replay, ToolName, Version,
+    CallRequest, Caller, ConnectionChange, DecideRequest, Engine, EngineError, ImportRequest, Live,
+    NewConnection, NewSdk, PersonCredential, PersonProof, PublishRequest, Publisher, Replay,
+    ToolName, Version,
 };
 use cambium_proxy::{
     AskId, AuditEvent, Connection, ConnectionStatus, Overrides, Proxy, Secret, Vault,
@@ -41,6 +42,8 @@ pub(crate) struct Front {
     pub(crate) url: String,
     /// Where everything is kept.
     pub(crate) data_dir: PathBuf,
+    /// What proves a person before the first passphrase.
+    pub(crate) first_codes: Arc<FirstCodes>,
 }
 
 /// Said when a secret is entered that is not looked for in answers.
@@ -55,24 +58,24 @@ pub(super) type Answered = Result<Value, Failure>;
 impl Front {
     /// Carries one request out, given what followed its line. `gone` fires when
     /// the asker hangs up.
-    pub(crate) async fn answer(
-        &self,
-        request: Request,
-        bytes: &[u8],
-        gone: CancellationToken,
-    ) -> Answered {
+    pub(crate) async fn answer(&self, request: Request, bytes: &[u8], gone: CancellationToken) -> Answered {
         let engine = &self.engine;
         match request {
             Request::Status {} => self.status().await,
             Request::SetPassphrase { who, passphrase } => {
                 let proof = self.proof(who).await?;
                 engine.set_passphrase(&proof, PersonCredential::Passphrase(passphrase)).await?;
-                // The first code has done its work; it may be gone already.
-                let _ = std::fs::remove_file(code_file(&self.data_dir));
+                // Its file has done its work, and goes before this is answered.
+                self.first_codes.current().await?;
                 done()
             }
+            Request::FirstCode {} => self.first_code().await,
             Request::IssueCode { who } => {
                 self.proof(who).await?;
+                if engine.needs_setup().await? {
+                    // It would outlive the first passphrase, as no first code does.
+                    return Err(EngineError::PersonRequired.into());
+                }
                 Ok(json!({ "code": engine.issue_code().await? }))
             }
             Request::Rollback { who, tool, version } => {
@@ -148,7 +151,7 @@ impl Front {
             | Request::AgentShow { .. }
             | Request::AgentCreate { .. }
             | Request::AgentRotate { .. }
-            | Request::AgentSet { .. }) => self.agents(request).await,
+            | Request::AgentSet { .. }) => super::agents::answer(self, request).await,
             request @ (Request::ConnectionList {}
             | Request::ConnectionAdd { .. }
             | Request::ConnectionShow { .. }
@@ -236,6 +239,16 @@ impl Front {
         }))
     }
 
+    /// Whoever reaches this socket may read the code's file as well.
+    async fn first_code(&self) -> Answered {
+        let first = self.first_codes.current().await?.ok_or_else(crate::cli::already)?;
+        Ok(json!({
+            "code": first.code,
+            "expiresMs": first.expires_ms,
+            "link": format!("{}/login?code={}", self.url, first.code),
+        }))
+    }
+
     /// Locks at once and unlocks last, so that a file that cannot be written or
     /// removed leaves the vault locked.
     fn lock(&self, locked: bool) -> Answered {
@@ -273,66 +286,6 @@ impl Front {
             }));
         }
         Ok(json!({ "tools": engine.statistics().await?, "lists": lists }))
-    }
-
-    async fn agents(&self, request: Request) -> Answered {
-        let engine = &self.engine;
-        match request {
-            Request::AgentShow { agent } => {
-                let agent = engine.agent(&agent).await?;
-                let working_set = engine.working_set(&agent.id).await?;
-                let history = engine.history(&agent.id).await?;
-                let in_band = engine.in_band(&agent.id).await?;
-                Ok(json!({
-                    "agent": agent,
-                    "inBand": in_band.as_str(),
-                    "lowLevel": engine.low_level(&agent.id).await?.as_str(),
-                    "permissions": engine.permissions(&agent.id).await?,
-                    "workingSet": working_set,
-                    "history": history,
-                }))
-            }
-            Request::AgentCreate { who, name, cap, idle_days } => {
-                let proof = self.proof(who).await?;
-                let new = NewAgent { name, cap, idle_days };
-                let (agent, token) = engine.create_agent(&proof, new).await?;
-                Ok(json!({ "agent": agent, "token": token }))
-            }
-            Request::AgentRotate { who, agent } => {
-                let proof = self.proof(who).await?;
-                let agent = engine.agent(&agent).await?;
-                let token = engine.rotate_token(&proof, &agent.id).await?;
-                Ok(json!({ "agent": agent, "token": token }))
-            }
-            Request::AgentSet {
-                who,
-                agent,
-                name,
-                cap,
-                idle_days,
-                paused,
-                in_band,
-                low_level,
-                forget_hosts,
-            } => {
-                let low_level = low_level.as_deref().map(low_level_setting).transpose()?;
-                let setting = in_band.as_deref().map(in_band_setting).transpose()?;
-                let proof = self.proof(who).await?;
-                let agent = engine.agent(&agent).await?;
-                if let Some(setting) = setting {
-                    engine.set_in_band(&proof, &agent.id, setting).await?;
-                }
-                if let Some(setting) = low_level {
-                    engine.set_low_level(&proof, &agent.id, setting).await?;
-                }
-                for host in forget_hosts {
-                    let host = Permission::ReadPages { host };
-                    engine.withdraw_permission(&proof, &agent.id, &host).await?;
-                }
-                value(engine.set_agent(&proof, &agent.id, name, cap, idle_days, paused).await?)
-            }
-            _ => value(engine.agents().await?),
-        }
     }
 
     async fn publisher(&self, agent: Option<String>) -> Result<Publisher, Failure> {
@@ -531,28 +484,6 @@ impl Front {
             }
         }
     }
-}
-
-fn low_level_setting(text: &str) -> Result<LowLevel, Failure> {
-    LowLevel::parse(text).ok_or_else(|| {
-        let known = LowLevel::ALL.map(LowLevel::as_str).join(", ");
-        Failure::new(
-            "out_of_range",
-            format!("--low-level must be one of {known}, not {text}"),
-            "none takes write_file out of its list",
-        )
-    })
-}
-
-fn in_band_setting(text: &str) -> Result<InBand, Failure> {
-    InBand::parse(text).ok_or_else(|| {
-        let known = InBand::ALL.map(InBand::as_str).join(", ");
-        Failure::new(
-            "out_of_range",
-            format!("--in-band must be one of {known}, not {text}"),
-            "off lets only the console and the command line decide",
-        )
-    })
 }
 
 fn summary(version: &Version) -> Value {

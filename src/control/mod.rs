@@ -2,8 +2,10 @@
 //! running server. One JSON line asks, one JSON line answers; after a `bridge`
 //! hello the same stream carries MCP instead. The socket is 0600 in a 0700
 //! directory, and reaching it decides nothing: acting as an agent takes its
-//! token or a person's credential, and every decision takes the latter.
+//! token or a person's credential, and every decision takes the latter. Until a
+//! passphrase is set it gives the first code away, as the file beside it does.
 
+mod agents;
 mod answer;
 mod audit;
 mod client;
@@ -37,6 +39,8 @@ pub(crate) enum Request {
     Status {},
     /// Sets the passphrase; `who` is the first code or the old passphrase.
     SetPassphrase { who: Person, passphrase: String },
+    /// The code that proves a person while no passphrase is set.
+    FirstCode {},
     /// A one-time code for a person who is at the command line.
     IssueCode { who: Person },
     /// Every tool's current version, without its source.

@@ -1,6 +1,6 @@
 //! Decision 37 and behaviour 67: codes, the passphrase, sessions and tokens.
 
-use crate::house::House;
+use crate::house::{House, START_MS};
 use cambium_engine::{NewAgent, PersonCredential};
 
 fn passphrase(text: &str) -> PersonCredential {
@@ -44,6 +44,51 @@ async fn decision37_the_passphrase_is_set_once_proved_and_a_change_ends_sessions
     engine.set_passphrase(&proof, passphrase("battery staple")).await.unwrap();
     assert!(engine.session(&session).await.is_err(), "a change ends every session");
     assert!(engine.prove_person(passphrase("correct horse")).await.is_err());
+}
+
+#[tokio::test]
+async fn decision37_the_first_code_is_one_at_a_time_and_renewed_when_it_is_spent() {
+    let house = House::new().await;
+    let engine = &house.engine;
+    let show = |code: &str| engine.prove_person(PersonCredential::Code(code.to_owned()));
+    let first = engine.first_code().await.unwrap().unwrap();
+    assert_eq!(first.expires_ms, START_MS + 10 * 60 * 1000);
+    let again = engine.first_code().await.unwrap().unwrap();
+    assert_eq!((&again.code, again.expires_ms), (&first.code, first.expires_ms), "not prolonged");
+    house.clock.advance(10 * 60 * 1000);
+    assert_eq!(show(&first.code).await.unwrap_err().code(), "person_required", "ten minutes");
+    let second = engine.first_code().await.unwrap().unwrap();
+    assert_ne!(second.code, first.code);
+    assert_eq!(show("").await.unwrap_err().code(), "person_required");
+    let (one, other) = tokio::join!(show(&second.code), show(&second.code));
+    assert_eq!([one, other].iter().filter(|proof| proof.is_ok()).count(), 1, "single use");
+    let third = engine.first_code().await.unwrap().unwrap();
+    assert_ne!(third.code, second.code, "a used one is renewed");
+    let restarted = house.restarted().await;
+    let shown = restarted.engine.prove_person(PersonCredential::Code(third.code)).await;
+    assert_eq!(shown.unwrap_err().code(), "person_required", "it ends with its server");
+}
+
+#[tokio::test]
+async fn decision37_no_first_code_is_worth_anything_once_a_passphrase_is_set() {
+    let house = House::new().await;
+    let engine = &house.engine;
+    let show = |code: &str| engine.prove_person(PersonCredential::Code(code.to_owned()));
+    let used = engine.first_code().await.unwrap().unwrap();
+    let slow = show(&used.code).await.unwrap();
+    let used = engine.first_code().await.unwrap().unwrap();
+    let proof = show(&used.code).await.unwrap();
+    let left = engine.first_code().await.unwrap().unwrap();
+    engine.set_passphrase(&proof, passphrase("correct horse")).await.unwrap();
+    assert_eq!(show(&left.code).await.unwrap_err().code(), "person_required");
+    assert!(engine.first_code().await.unwrap().is_none(), "and no other is made");
+    let late = engine.set_passphrase(&slow, passphrase("battery staple")).await;
+    assert_eq!(late.unwrap_err().code(), "person_required", "the first one set stands");
+    let again = engine.set_passphrase(&proof, passphrase("battery staple")).await;
+    assert_eq!(again.unwrap_err().code(), "person_required", "it sets, and does not change");
+    engine.prove_person(passphrase("correct horse")).await.unwrap();
+    let again = house.restarted().await;
+    assert!(again.engine.first_code().await.unwrap().is_none(), "nor after a restart");
 }
 
 #[tokio::test]

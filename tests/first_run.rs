@@ -1,0 +1,86 @@
+//! The first steps on a fresh data directory: its first code, which is renewed when
+//! it is spent and worth nothing once a passphrase is set, and what `setup` writes.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use support::{Home, PASSPHRASE};
+
+/// What the control socket answers whoever reaches it.
+fn asked(home: &Home, request: &Value) -> Value {
+    let mut stream = UnixStream::connect(home.data_dir().join("control.sock")).unwrap();
+    writeln!(stream, "{request}").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// The file's code, which holds while it is the one in force.
+fn in_file(home: &Home) -> String {
+    let file = home.data_dir().join("first-code");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::read_to_string(file).unwrap().trim().to_owned()
+}
+
+#[test]
+fn once_a_passphrase_is_set_no_first_code_is_given_or_taken() {
+    let home = Home::new();
+    let server = home.serve();
+    let shown = home.run(&["code"]).ok();
+    let first = shown["code"].as_str().unwrap();
+    assert_eq!(in_file(&home), first, "one code, wherever it is read");
+    assert_eq!(home.run(&["code"]).ok()["code"], first, "asking again makes no second");
+    // It makes no code that would outlive it, and is spent by the try.
+    let bred = asked(&home, &json!({ "do": "issue_code", "who": { "code": first } }));
+    assert_eq!(bred["error"]["code"], "person_required", "{bred}");
+    let again = ["agents", "create", "one", "--code", first];
+    let spent = home.run(&again);
+    assert_eq!((spent.code, spent.error().as_str()), (5, "person_required"));
+    assert!(spent.stderr.contains("`cambium setup`"), "{}", spent.stderr);
+    assert!(spent.stderr.contains("`cambium code`"), "{}", spent.stderr);
+
+    let second = home.run(&["code"]).ok()["code"].as_str().unwrap().to_owned();
+    assert_ne!(second, first, "a used code is renewed without a restart");
+    assert_eq!(in_file(&home), second);
+    home.run(&["setup", "--no-config"]).ok();
+    assert!(!home.data_dir().join("first-code").exists());
+    let refused = asked(&home, &json!({ "do": "first_code" }));
+    assert_eq!(refused["error"]["code"], "already_set_up", "{refused}");
+    for code in [first, &second] {
+        let who = json!({ "code": code });
+        let set = json!({ "do": "set_passphrase", "who": who, "passphrase": "battery staple" });
+        assert_eq!(asked(&home, &set)["error"]["code"], "person_required");
+        let refused = home.run(&["agents", "create", "one", "--code", code]);
+        assert_eq!(refused.error(), "person_required", "{}", refused.stderr);
+    }
+    let unproved = support::ended(
+        home.command(&["code"]).env_remove("CAMBIUM_PASSPHRASE_FILE").output().unwrap(),
+    );
+    assert_eq!((unproved.code, unproved.error().as_str()), (5, "credential_missing"));
+    assert!(unproved.stdout.is_empty());
+    home.run_with(&["agents", "create", "one", "--passphrase-stdin"], PASSPHRASE).ok();
+    assert_eq!(server.stop(), 0);
+    let again = home.serve();
+    assert!(!home.data_dir().join("first-code").exists(), "nor after a restart");
+    assert_eq!(asked(&home, &json!({ "do": "first_code" }))["error"]["code"], "already_set_up");
+    drop(again);
+}
+
+#[test]
+fn a_used_first_code_is_no_dead_end() {
+    let home = Home::new();
+    let _server = home.serve();
+    let first = in_file(&home);
+    home.run(&["agents", "create", "one", "--code", &first]).ok();
+    assert_eq!(home.run(&["agents", "create", "two", "--code", &first]).code, 5);
+    let shown = home.run(&["code"]).ok();
+    let (code, link) = (shown["code"].as_str().unwrap(), shown["link"].as_str().unwrap());
+    assert!(link.ends_with(&format!("/login?code={code}")), "{shown}");
+    assert!(shown["expiresMs"].is_i64(), "{shown}");
+    home.run(&["setup", "--no-config"]).ok();
+    home.run(&["agents", "create", "two"]).ok();
+}
