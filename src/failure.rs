@@ -106,14 +106,50 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         "connection_not_found" => {
             "list the connections with `cambium connections list`; `cambium connections add` makes one"
         }
-        "connection_not_in_scope" => "name a connection this agent may use, or another agent",
+        "connection_not_in_scope" => {
+            "let the agent use it with `cambium connections agents SLUG --agent NAME`, or name another"
+        }
+        "host_not_in_connection" => {
+            "use a host of the connection, or add a connection for this host"
+        }
         "connection_revoked" => {
             "take the revoke back with `cambium connections reconnect SLUG`, or choose another name"
         }
-        "credential_missing" => {
+        "credential_missing" | "credential_unavailable" => {
             "enter it with the secret on stdin: `cambium connections set SLUG --secret-stdin`"
         }
         "vault_locked" => "unlock it with `cambium vault unlock`",
+        "address_denied" => {
+            "if it is meant, allow that one range and port: `cambium connections set SLUG \
+             --allow-private CIDR:PORT`"
+        }
+        "tls_failed" => {
+            "vendors are reached by HTTPS only; `cambium connections set SLUG --ca FILE` trusts an \
+             authority of the vendor's own"
+        }
+        "clock_skew" => "set this machine's clock, then call again",
+        "upstream_protocol" => "call again later; if it stays, the host may be no HTTPS API",
+        "tool_denied" => {
+            "you refused it; `cambium approvals withdraw AGENT VENDOR NAME` takes that back, and the \
+             next call asks you again"
+        }
+        "awaiting_approval" => {
+            "answer it (`cambium approvals list --open` has it), then call again with the same input"
+        }
+        "agent_paused" => "let it go on with `cambium agents set NAME --resume`",
+        "proxy_failed" => "the server's log says where it failed",
+        "sdk_not_listed" => {
+            "publish the tool again with what the connection lists now, or list that version again: \
+             `cambium connections sdk add`"
+        }
+        "acquire_unconfigured" => {
+            "import the vendor's document with `cambium import openapi`, or configure a model \
+             (`[author]`)"
+        }
+        "job_not_found" => "use the id that the agent was answered",
+        "dry_run_failed" => "read details: correct the module or its input, and publish again",
+        "proposal_refused" => "you refused it; `cambium connections add` makes one nevertheless",
+        "proposals_full" => "answer some: `cambium connections proposals list`",
         "tool_error" => "read the message; `cambium tools source VENDOR NAME` shows the code",
         "timeout" => "raise --timeout, or ask the vendor for less",
         "proposal_not_found" => "list them with `cambium connections proposals list`",
@@ -139,5 +175,42 @@ impl From<EngineError> for Failure {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every error there is, as an agent is told it.
+    const TOLD: &str = include_str!("../mcp/tests/golden/errors.json");
+    /// What only an agent has, and whom only an agent can ask.
+    const AGENTS: [&str; 12] = [
+        "the person",
+        "find_tool",
+        "acquire ",
+        "request_",
+        "request a connection",
+        "read_tool_source",
+        "check_tool",
+        "publish_tool",
+        "testInput",
+        "timeoutSeconds",
+        "jobId",
+        "in the console",
+    ];
+
+    #[test]
+    fn no_error_sends_a_person_to_an_agents_tools_or_to_themselves() {
+        let told: Value = serde_json::from_str(TOLD).unwrap();
+        let envelopes = told["envelopes"].as_array().unwrap();
+        assert!(envelopes.len() > 60, "the goldens were not read");
+        for envelope in envelopes {
+            let (code, next) = (&envelope["code"], envelope["next"].as_str().unwrap());
+            let next = for_person(code.as_str().unwrap(), next.to_owned());
+            let agents = AGENTS.iter().find(|word| next.contains(**word));
+            assert_eq!(agents, None, "{code}: {next}");
+        }
+        assert!(for_person("tool_denied", String::new()).contains("cambium approvals withdraw"));
     }
 }

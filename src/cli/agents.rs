@@ -142,19 +142,19 @@ fn listed(list: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|agent| {
-            let paused = if agent["paused"] == true { "paused" } else { "" };
+            let state = if agent["paused"] == true { "paused" } else { "active" };
             vec![
                 field(agent, "name"),
                 field(agent, "cap"),
                 field(agent, "idleDays"),
                 time(&agent["createdMs"]),
-                paused.to_owned(),
+                state.to_owned(),
                 field(agent, "id"),
             ]
         })
         .collect();
     table(
-        &["AGENT", "CAP", "IDLE DAYS", "CREATED", "", "ID"],
+        &["AGENT", "CAP", "IDLE DAYS", "CREATED", "STATE", "ID"],
         &rows,
         "no agents yet\nnext: cambium agents create NAME",
     )

@@ -3,7 +3,7 @@
 //! reads the same chain.
 
 use super::print::{field, table, time};
-use super::{Context, Said};
+use super::{Context, Said, visible};
 use crate::assemble::Offline;
 use crate::control::{AuditAsk, Request, ask};
 use crate::data_dir::DataDir;
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::keeper;
 use cambium_proxy::Anchor;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -69,7 +70,8 @@ impl Args {
         match self {
             Self::List { after, limit } => {
                 let rows = reach.ask(AuditAsk::List { after, limit }).await?;
-                Ok(Said::new(listed(&rows), rows))
+                let names = reach.names().await?;
+                Ok(Said::new(listed(&rows, &names), rows))
             }
             // It asks for itself, and the server only.
             Self::Replay(_) => Ok(Said::default()),
@@ -106,6 +108,9 @@ impl Args {
     }
 }
 
+/// Names by id.
+type Names = BTreeMap<String, String>;
+
 /// The running server, or the directory itself under its lock.
 enum Reach {
     Server(PathBuf),
@@ -130,6 +135,23 @@ impl Reach {
             Self::Server(data_dir) => ask(data_dir, &Request::Audit { ask: question }).await,
             Self::Offline(offline) => offline.audit().answer(question).await,
         }
+    }
+
+    /// What a person calls agents and connections; without a server their ids stand.
+    async fn names(&self) -> Result<Names, Failure> {
+        let Self::Server(data_dir) = self else { return Ok(Names::new()) };
+        let mut names = Names::new();
+        for (request, name) in
+            [(Request::AgentList {}, "name"), (Request::ConnectionList {}, "slug")]
+        {
+            let list = ask(data_dir, &request).await?;
+            let list = list.as_array().into_iter().flatten();
+            let pair = |one: &Value| {
+                Some((one["id"].as_str()?.to_owned(), one[name].as_str()?.to_owned()))
+            };
+            names.extend(list.filter_map(pair));
+        }
+        Ok(names)
     }
 
     async fn close(self) {
@@ -196,29 +218,48 @@ fn unwritten(file: &Path, error: &std::io::Error) -> Failure {
     Failure::new("export_unwritten", reason, "name a file that is not there yet, or free the disk")
 }
 
-fn listed(rows: &Value) -> String {
-    let rows: Vec<_> = rows.as_array().into_iter().flatten().map(line).collect();
-    table(
-        &["ROW", "WHEN", "KIND", "TOOL", "REQUEST", "STATUS", "DECIDED BY", "VENDOR", "PROXY"],
-        &rows,
-        "nothing was asked for yet",
-    )
+const HEAD: [&str; 12] = [
+    "ROW",
+    "WHEN",
+    "KIND",
+    "AGENT",
+    "CONNECTION",
+    "TOOL",
+    "REQUEST",
+    "STATUS",
+    "DECIDED BY",
+    "ASK",
+    "VENDOR",
+    "PROXY",
+];
+
+fn listed(rows: &Value, names: &Names) -> String {
+    let rows = rows.as_array().into_iter().flatten();
+    let rows: Vec<_> = rows.map(|row| line(row, names).to_vec()).collect();
+    table(&HEAD, &rows, "nothing was asked for yet")
 }
 
-fn line(row: &Value) -> Vec<String> {
+fn line(row: &Value, names: &Names) -> [String; HEAD.len()] {
     let event = &row["event"];
+    let named = |name: &str| {
+        let id = event[name].as_str().unwrap_or_default();
+        names.get(id).map_or_else(|| field(event, name), |name| visible(name))
+    };
     let spent = |name: &str| match event[name].as_u64() {
         Some(us) => format!("{}.{:02} ms", us / 1000, us % 1000 / 10),
         None => String::new(),
     };
-    vec![
+    [
         field(row, "sequence"),
         time(&event["at_ms"]),
         field(event, "kind"),
+        named("agent"),
+        named("connection"),
         field(event, "tool"),
         format!("{} {}{}", field(event, "method"), field(event, "host"), field(event, "path")),
         field(event, "status"),
         field(event, "rule"),
+        field(event, "approval"),
         spent("vendor_us"),
         spent("proxy_us"),
     ]

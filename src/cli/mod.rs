@@ -174,6 +174,15 @@ impl Context {
         crate::control::ask(&self.config()?.data_dir, request).await
     }
 
+    /// Calls; `held` is told of each question to a person the call waits for.
+    async fn call(
+        &self,
+        request: &crate::control::Request,
+        held: impl FnMut(&serde_json::Value),
+    ) -> Result<serde_json::Value, Failure> {
+        crate::control::call(&self.config()?.data_dir, request, held).await
+    }
+
     /// The same with bytes behind the request.
     async fn ask_with(
         &self,

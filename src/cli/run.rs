@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// After this long a person at the terminal is told what it may wait for.
-const QUIET: std::time::Duration = std::time::Duration::from_secs(2);
-
 /// Arguments of `cambium run`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,23 +48,49 @@ impl Args {
             dry_run: self.dry_run,
             timeout_seconds: self.timeout,
         };
-        let mut asking = std::pin::pin!(context.ask(&request));
-        let envelope = tokio::select! {
-            answered = &mut asking => answered?,
-            () = tokio::time::sleep(QUIET) => {
-                if !context.json() {
-                    let hint = "still running; if it waits for you: cambium approvals list --open";
-                    let _ = writeln!(std::io::stderr(), "{hint}");
-                }
-                asking.await?
-            }
-        };
-        Ok(told(envelope))
+        let json = context.json();
+        let envelope = context.call(&request, |ask| waits(ask, json)).await?;
+        let mut said = told(envelope);
+        if let Some(failure) = &mut said.failure {
+            let tool = format!(" {} {}", self.vendor, self.name);
+            failure.next = failure.next.replace(" VENDOR NAME", &tool);
+        }
+        Ok(said)
     }
+}
+
+/// Says at once what the call waits for: by the time it ends, its time is up.
+fn waits(ask: &Value, json: bool) {
+    let mut stderr = std::io::stderr().lock();
+    // A closed pipe is the reader's choice, not an error of ours.
+    let _ = match json {
+        true => writeln!(stderr, "{}", json!({ "waiting": ask })),
+        false => writeln!(stderr, "{}", waiting(ask)),
+    };
+}
+
+fn waiting(ask: &Value) -> String {
+    let id = field(ask, "id");
+    format!(
+        "waiting for you: {} https://{}{}\n  question {id}, open until {}; this call waits for a \
+         while, then ends and can be made again\n  cambium approvals show {id}, then cambium \
+         approvals allow {id} --once (or deny {id})\n  or in the console: {}",
+        field(ask, "method"),
+        field(ask, "authority"),
+        field(ask, "target"),
+        time(&ask["expiresMs"]),
+        field(ask, "link"),
+    )
 }
 
 /// An envelope as a person reads it.
 fn told(envelope: Value) -> Said {
+    let (text, failure) = (report(&envelope), failed(&envelope));
+    Said { text, json: envelope, failure }
+}
+
+/// What was sent, stopped and answered, and what the tool returned.
+pub(crate) fn report(envelope: &Value) -> String {
     let mut text = String::new();
     if let Some(status) = envelope["vendor"]["status"].as_u64() {
         let _ = writeln!(text, "vendor answered {status}");
@@ -79,10 +102,34 @@ fn told(envelope: Value) -> Said {
         let _ = writeln!(text, "{}", lines(&format!("{:#}", envelope["result"])));
     }
     for note in envelope["notes"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "note: {}", visible(note.as_str().unwrap_or_default()));
+        // read_file is an agent's tool.
+        let note = note.as_str().unwrap_or_default();
+        let note = note.replace("kept: read_file ", "kept for an agent's read_file: ");
+        let _ = writeln!(text, "note: {}", visible(&note));
     }
+    if envelope["status"] != "error"
+        && let Some(connection) = refused_at(envelope)
+    {
+        let _ = writeln!(
+            text,
+            "next: the vendor refused the credential; enter another one: \
+             cambium connections set {connection} --secret-stdin"
+        );
+    }
+    text
+}
+
+/// The connection whose credential the vendor refused, out of the agent's next step.
+fn refused_at(envelope: &Value) -> Option<String> {
+    let next = envelope["next"].as_str()?;
+    let (_, rest) = next.split_once("call request_credential with connectionId `")?;
+    rest.split('`').next().map(visible)
+}
+
+/// Why the call is no success, in a person's words.
+pub(crate) fn failed(envelope: &Value) -> Option<Failure> {
     let previewed = envelope["preview"].as_array().is_some_and(|shown| !shown.is_empty());
-    let failure = match envelope["status"].as_str() {
+    match envelope["status"].as_str() {
         // A dry run that only shows that it cannot go is no success.
         Some("dry_run") if !previewed => envelope["details"]["refused"]
             .as_array()
@@ -117,8 +164,7 @@ fn told(envelope: Value) -> Said {
             format!("cambium approvals show {}, then call again", field(&envelope["ask"], "id")),
         )),
         _ => None,
-    };
-    Said { text, json: envelope, failure }
+    }
 }
 
 /// A stopped request, as a person reads it.

@@ -2,7 +2,7 @@
 //! is to reach one vendor without holding its credential.
 
 use super::credential::PersonArgs;
-use super::print::field;
+use super::print::{field, table};
 use super::run::done;
 use super::{Context, Said, visible};
 use crate::control::Request;
@@ -63,8 +63,8 @@ impl Args {
             Self::List => {
                 let list = context.ask(&Request::SandboxList {}).await?;
                 let runs = list.as_array().into_iter().flatten().filter_map(|run| run.as_str());
-                let text = runs.collect::<Vec<_>>().join("\n");
-                Ok(Said::new(text, list))
+                let rows: Vec<_> = runs.map(|run| vec![visible(run)]).collect();
+                Ok(Said::new(table(&["RUN"], &rows, "no session is open"), list))
             }
             Self::Close { run, person } => {
                 let who = person.credential()?;

@@ -163,7 +163,7 @@ fn listed(list: &Value) -> String {
     });
     let rows: Vec<_> = rows.collect();
     table(
-        &["TOOL", "VERSION", "IT", "THE AGENT'S ACCOUNT"],
+        &["TOOL", "VERSION", "EFFECT", "THE AGENT'S ACCOUNT"],
         &rows,
         "no tools yet\nnext: cambium publish FILE --vendor V --name N",
     )
@@ -194,7 +194,7 @@ fn hits(found: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|hit| {
-            let promoted = if hit["promoted"] == true { "promoted" } else { "" };
+            let promoted = if hit["promoted"] == true { "yes" } else { "no" };
             vec![
                 field(hit, "wireName"),
                 effect(hit).into(),
@@ -203,5 +203,5 @@ fn hits(found: &Value) -> String {
             ]
         })
         .collect();
-    table(&["TOOL", "IT", "", "THE AGENT'S ACCOUNT"], &rows, "nothing matches")
+    table(&["TOOL", "EFFECT", "PROMOTED", "THE AGENT'S ACCOUNT"], &rows, "nothing matches")
 }

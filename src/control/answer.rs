@@ -20,7 +20,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// What the control socket speaks for.
 pub(crate) struct Front {
@@ -56,9 +55,9 @@ const REPLAY_PAGE: u32 = 500;
 pub(super) type Answered = Result<Value, Failure>;
 
 impl Front {
-    /// Carries one request out, given what followed its line. `gone` fires when
-    /// the asker hangs up.
-    pub(crate) async fn answer(&self, request: Request, bytes: &[u8], gone: CancellationToken) -> Answered {
+    /// Carries one request out, given what followed its line. `live` says when
+    /// the asker hangs up, and is told what a call waits for.
+    pub(crate) async fn answer(&self, request: Request, bytes: &[u8], live: Live) -> Answered {
         let engine = &self.engine;
         match request {
             Request::Status {} => self.status().await,
@@ -127,7 +126,7 @@ impl Front {
             Request::Try { actor, tool, connection, source, input } => {
                 let caller = self.caller(actor).await?;
                 let request = PublishRequest { tool, connection, source };
-                value(engine.try_module(&caller, request, input, Live::new(gone)).await?)
+                value(engine.try_module(&caller, request, input, live).await?)
             }
             Request::ImportOpenapi {
                 who, connection, base_path, operations, agent, large, ..
@@ -145,7 +144,7 @@ impl Front {
                 let caller = self.caller(actor).await?;
                 let request =
                     CallRequest { tool, input, dry_run, detached: false, timeout_seconds };
-                value(engine.call(&caller, request, Live::new(gone)).await)
+                value(engine.call(&caller, request, live).await)
             }
             request @ (Request::AgentList {}
             | Request::AgentShow { .. }
@@ -161,7 +160,7 @@ impl Front {
             | Request::SdkRemove { .. }
             | Request::ConnectionReconnect { .. }
             | Request::ConnectionRevoke { .. }) => self.connections(request).await,
-            Request::Watch { seen } => super::watch::unseen(engine, &seen, &gone).await,
+            Request::Watch { seen } => super::watch::unseen(engine, &seen, &live.cancel).await,
             request @ (Request::ProposalList {}
             | Request::ProposalAccept { .. }
             | Request::ProposalRefuse { .. }) => super::proposals::answer(self, request).await,
@@ -236,6 +235,21 @@ impl Front {
             "url": self.url,
             "dataDir": self.data_dir,
             "needsSetup": self.engine.needs_setup().await?,
+        }))
+    }
+
+    /// A question that a call waits for, as it is put to the person.
+    pub(super) async fn held(&self, ask: &AskId) -> Answered {
+        let shown = self.engine.ask(ask).await?;
+        Ok(json!({
+            "id": shown.id,
+            "link": self.engine.ask_link(&shown.id),
+            "agentName": shown.agent_name,
+            "tool": shown.tool,
+            "method": shown.method,
+            "authority": shown.authority,
+            "target": shown.target,
+            "expiresMs": shown.expires_ms,
         }))
     }
 

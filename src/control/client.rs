@@ -27,7 +27,16 @@ pub(crate) async fn ask_with(
     request: &Request,
     bytes: &[u8],
 ) -> Result<Value, Failure> {
-    Client::connect(data_dir).await?.send(request, bytes).await
+    Client::connect(data_dir).await?.send(request, bytes, &mut |_| {}).await
+}
+
+/// A call; `held` is told of each question to a person it waits for.
+pub(crate) async fn call(
+    data_dir: &Path,
+    request: &Request,
+    mut held: impl FnMut(&Value),
+) -> Result<Value, Failure> {
+    Client::connect(data_dir).await?.send(request, b"", &mut held).await
 }
 
 impl Client {
@@ -52,10 +61,15 @@ impl Client {
 
     /// Sends one request and waits for its answer.
     pub(crate) async fn ask(&mut self, request: &Request) -> Result<Value, Failure> {
-        self.send(request, b"").await
+        self.send(request, b"", &mut |_| {}).await
     }
 
-    async fn send(&mut self, request: &Request, bytes: &[u8]) -> Result<Value, Failure> {
+    async fn send(
+        &mut self,
+        request: &Request,
+        bytes: &[u8],
+        held: &mut impl FnMut(&Value),
+    ) -> Result<Value, Failure> {
         let mut text = serde_json::to_string(request).map_err(|error| {
             Failure::new("request_invalid", format!("the request has no JSON form: {error}"), "")
         })?;
@@ -64,22 +78,28 @@ impl Client {
         if sent.is_ok() && !bytes.is_empty() {
             sent = self.writer.write_all(bytes).await;
         }
-        let answer = line(&mut self.reader, ANSWER_BYTES).await?;
-        let Some(answer) = answer.filter(|_| sent.is_ok()) else {
-            return Err(Failure::new(
-                "server_gone",
-                "the server hung up without an answer",
-                "look at its log, start it again, and look before repeating a write",
-            ));
-        };
-        match serde_json::from_str(&answer) {
-            Ok(Reply::Ok(value)) => Ok(value),
-            Ok(Reply::Error(failure)) => Err(failure),
-            Err(error) => Err(Failure::new(
-                "server_gone",
-                format!("the server's answer is not understood: {error}"),
-                "use the same version of cambium on both sides",
-            )),
+        loop {
+            let answer = line(&mut self.reader, ANSWER_BYTES).await?;
+            let Some(answer) = answer.filter(|_| sent.is_ok()) else {
+                return Err(Failure::new(
+                    "server_gone",
+                    "the server hung up without an answer",
+                    "look at its log, start it again, and look before repeating a write",
+                ));
+            };
+            return match serde_json::from_str(&answer) {
+                Ok(Reply::Held(ask)) => {
+                    held(&ask);
+                    continue;
+                }
+                Ok(Reply::Ok(value)) => Ok(value),
+                Ok(Reply::Error(failure)) => Err(failure),
+                Err(error) => Err(Failure::new(
+                    "server_gone",
+                    format!("the server's answer is not understood: {error}"),
+                    "use the same version of cambium on both sides",
+                )),
+            };
         }
     }
 

@@ -15,7 +15,7 @@ mod watch;
 
 pub(crate) use answer::Front;
 pub(crate) use audit::{Audit, AuditAsk};
-pub(crate) use client::{Client, ask, ask_with};
+pub(crate) use client::{Client, ask, ask_with, call};
 pub(crate) use server::ControlSocket;
 
 use crate::failure::Failure;
@@ -294,6 +294,8 @@ pub(crate) enum Reply {
     Ok(Value),
     /// It was not.
     Error(Failure),
+    /// Before either, of a call: a person is asked, and it waits.
+    Held(Value),
 }
 
 /// One line without its end; `None` at the end of the stream.

@@ -4,7 +4,7 @@
 
 use super::{Front, REQUEST_BYTES, Reply, Request, line};
 use crate::failure::Failure;
-use cambium_engine::DOCUMENT_BYTES_MAX;
+use cambium_engine::{DOCUMENT_BYTES_MAX, Live};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -122,7 +122,9 @@ async fn converse(stream: UnixStream, front: Arc<Front>, stop: CancellationToken
                     return bridge(front, token, reader, writer, stop).await;
                 }
                 Ok(request) => match behind(&mut reader, request.follows()).await {
-                    Ok(bytes) => answered(&front, request, &bytes, &mut reader).await,
+                    Ok(bytes) => {
+                        answered(&front, request, &bytes, (&mut reader, &mut writer)).await
+                    }
                     Err(failure) => {
                         let _ = write(&mut writer, &Reply::Error(failure)).await;
                         return;
@@ -163,22 +165,33 @@ async fn behind(reader: &mut BufReader<OwnedReadHalf>, length: usize) -> Result<
     }
 }
 
-/// Answers one request, and cancels it when the asker hangs up meanwhile.
+/// Answers one request, and cancels it when the asker hangs up meanwhile. Tells
+/// the asker of a call what it waits for.
 async fn answered(
     front: &Front,
     request: Request,
     bytes: &[u8],
-    reader: &mut BufReader<OwnedReadHalf>,
+    (reader, writer): (&mut BufReader<OwnedReadHalf>, &mut OwnedWriteHalf),
 ) -> Reply {
     let gone = CancellationToken::new();
-    let answer = front.answer(request, bytes, gone.clone());
+    let (told, mut held) = mpsc::unbounded_channel();
+    let live = Live { held: Some(told), ..Live::new(gone.clone()) };
+    let answer = front.answer(request, bytes, live);
     tokio::pin!(answer);
-    let answer = tokio::select! {
-        answer = &mut answer => answer,
-        // One request at a time: whatever is readable now is an end or an error.
-        _ = tokio::io::AsyncBufReadExt::fill_buf(reader) => {
-            gone.cancel();
-            answer.await
+    let answer = loop {
+        tokio::select! {
+            answer = &mut answer => break answer,
+            Some(ask) = held.recv() => {
+                // A write that fails shows at the reader as an end.
+                if let Ok(ask) = front.held(&ask).await {
+                    let _ = write(writer, &Reply::Held(ask)).await;
+                }
+            }
+            // One request at a time: whatever is readable now is an end or an error.
+            _ = tokio::io::AsyncBufReadExt::fill_buf(reader) => {
+                gone.cancel();
+                break answer.await;
+            }
         }
     };
     match answer {

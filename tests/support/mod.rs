@@ -104,6 +104,19 @@ impl Home {
         command
     }
 
+    /// The same answering as a person reads it.
+    pub(crate) fn plain(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bare();
+        command
+            .arg("--config")
+            .arg(self.path.join("config.toml"))
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .args(arguments)
+            .env("CAMBIUM_PASSPHRASE_FILE", self.path.join("passphrase"));
+        command
+    }
+
     /// Runs a command to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         ended(self.command(arguments).output().unwrap())
