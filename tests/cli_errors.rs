@@ -25,6 +25,38 @@ fn a_module_with_a_syntax_error_is_refused_with_its_place() {
 }
 
 #[test]
+fn each_finding_is_told_once() {
+    let home = Home::new();
+    let bad = READ
+        .replace("`/orders?limit=${input.limit ?? 20}`", "\"//a.example\"")
+        .replace("if (!res.ok)", "await ctx.fetch(\"https://b.example/\");\n  if (!res.ok)");
+    let file = home.write("bad.ts", &bad);
+    let file = file.to_str().unwrap();
+    let found = home.run(&["check", file]);
+    let report: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    let findings = report["diagnostics"].as_array().unwrap();
+    assert!(findings.len() > 1, "{report}");
+    let error: serde_json::Value = serde_json::from_str(&found.stderr).unwrap();
+    assert_eq!(error["error"]["details"], report["diagnostics"], "a program reads them in both");
+
+    let server = home.set_up();
+    home.run_with(&["connections", "add", "shop", "--host", "api.shop.example"], "secret").ok();
+    let publish = ["publish", file, "--vendor", "shop", "--name", "bad"];
+    for arguments in [&["check", file][..], &["dev", file, "--once"], &publish] {
+        let told = ended(home.plain(arguments).output().unwrap());
+        assert_eq!((told.code, told.error().as_str()), (1, "check_failed"), "{}", told.stderr);
+        let all = format!("{}{}", told.stdout, told.stderr);
+        for finding in findings.iter().filter(|one| one["severity"] == "error") {
+            let place = format!("{}:{}: ", finding["line"], finding["column"]);
+            let message = finding["message"].as_str().unwrap();
+            let times = all.matches(&format!("{place}{message}")).count();
+            assert_eq!(times, 1, "{arguments:?} {place}{message}\n{all}");
+        }
+    }
+    drop(server);
+}
+
+#[test]
 fn a_host_in_a_path_is_refused() {
     let home = Home::new();
     let module =

@@ -25,7 +25,10 @@ impl Shop {
     fn open() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = { runtime }.worker_threads(1).enable_all().build().unwrap();
-        let script: Script = Arc::new(|_| {
+        let script: Script = Arc::new(|request| {
+            if request.line().starts_with("GET /missing/") {
+                return answer("404 Not Found", "", b"");
+            }
             let thing = json!({ "id": "1", "name": "lamp" }).to_string();
             answer("200 OK", "content-type: application/json\r\n", thing.as_bytes())
         });
@@ -109,6 +112,41 @@ fn each_save_is_checked_and_dry_run() {
     save(&test, r#"{"input": {"id": 7}, "expect": {}}"#);
     assert_eq!(dev.round()["dryRun"]["code"], "input_invalid");
     assert_eq!(shop.home.run(&["tools", "list"]).ok(), json!([]), "nothing is published");
+}
+
+#[test]
+fn without_a_test_it_says_what_was_asked_and_answered_and_how_to_write_one() {
+    let shop = Shop::open();
+    let told = |module: &Path| {
+        let module = module.to_str().unwrap();
+        let mut dev = shop.home.plain(&["dev", module, "--vendor", "shop", "--once"]);
+        support::ended(dev.env("CAMBIUM_TOKEN", &shop.agent).output().unwrap())
+    };
+    let module = shop.made(&["get-thing"]);
+    let source = std::fs::read_to_string(&module).unwrap();
+    let test = module.with_extension("test.json");
+    assert!(told(&module).stdout.contains("test: as expected"));
+    std::fs::remove_file(&test).unwrap();
+    let alone = told(&module);
+    assert_eq!(alone.code, 0, "{}", alone.stderr);
+    assert!(alone.stdout.contains(" was answered 200"), "{}", alone.stdout);
+    assert!(alone.stdout.contains("GET /things/"), "{}", alone.stdout);
+    assert!(!alone.stdout.contains("as expected"), "{}", alone.stdout);
+    assert!(alone.stdout.contains(test.to_str().unwrap()), "{}", alone.stdout);
+
+    save(&module, &source.replace("(`/things/", "(`/missing/"));
+    let missing = told(&module);
+    assert!(missing.stdout.contains("GET /missing/"), "{}", missing.stdout);
+    assert!(missing.stdout.contains(" was answered 404"), "{}", missing.stdout);
+
+    save(
+        &module,
+        &source.replace("const res", "if (input.id) throw new Error(\"no thing\");\n  const res"),
+    );
+    let threw = told(&module);
+    assert_eq!((threw.code, threw.error().as_str()), (1, "tool_error"), "{}", threw.stdout);
+    assert!(threw.stderr.contains("no thing"), "{}", threw.stderr);
+    assert!(!threw.stderr.contains("what its test expects"), "{}", threw.stderr);
 }
 
 #[test]

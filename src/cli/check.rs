@@ -68,7 +68,6 @@ pub(crate) fn told(file: &Path, report: &CheckReport, types: bool) -> Said {
         .diagnostics
         .iter()
         .filter(|found| matches!(found.severity, cambium_engine::Severity::Error));
-    let said = failing.clone().next().map(cambium_engine::Diagnostic::summary);
     let count = failing.count();
     let mut shown = json;
     if let Some(object) = shown.as_object_mut() {
@@ -79,13 +78,8 @@ pub(crate) fn told(file: &Path, report: &CheckReport, types: bool) -> Said {
         let mut failure = Failure::new(
             "check_failed",
             match count {
-                0 | 1 => {
-                    format!("the module does not pass the check: {}", said.unwrap_or_default())
-                }
-                _ => format!(
-                    "the module does not pass the check, {count} errors: {}",
-                    said.unwrap_or_default()
-                ),
+                0 | 1 => "the module does not pass the check".to_owned(),
+                _ => format!("the module does not pass the check, {count} errors"),
             },
             "correct the module and check it again",
         );

@@ -4,7 +4,8 @@
 
 use super::check::{MODULE_BYTES, read_module, told};
 use super::credential::token;
-use super::print::{Said, field};
+use super::print::{Said, failure as told_failure, field};
+use super::run::{failed, report};
 use super::{Context, visible};
 use crate::checker::JailedChecker;
 use crate::control::{Actor, Request};
@@ -104,42 +105,71 @@ impl Args {
         place: Option<&Place>,
     ) -> Result<Said, Failure> {
         let source = read_module(&self.file)?;
-        let report = checker.check(&source, &self.sdk).await.map_err(|reason| {
+        let checked = checker.check(&source, &self.sdk).await.map_err(|reason| {
             Failure::new("sandbox_unavailable", reason, "run `cambium doctor`")
         })?;
-        let mut said = told(&self.file, &report, checker.checks_types());
-        let Some(place) = place.filter(|_| report.ok) else { return Ok(said) };
+        let mut said = told(&self.file, &checked, checker.checks_types());
+        let Some(place) = place.filter(|_| checked.ok) else { return Ok(said) };
         let (input, expect) = match read_test(test)? {
             Some(test) => (test.input, Some(test.expect)),
-            None => (example(&report), None),
+            None => (example(&checked), None),
         };
         let request = Request::Try {
             actor: Actor::Token(place.token.clone()),
             tool: place.tool.clone(),
             connection: place.connection.clone(),
             source,
-            input,
+            input: input.clone(),
         };
         let answer = context.ask(&request).await?;
-        said.text.push_str(&tried(&answer));
+        said.text.push_str(&format!("dry run: {}\n{}", field(&answer, "status"), report(&answer)));
         said.json["dryRun"] = answer.clone();
-        let failed = answer["code"].as_str().map(str::to_owned);
-        let missing = expect.and_then(|expect| missing(&expect, &answer, "answer"));
-        if let Some(missing) = &missing {
-            said.text.push_str(&format!("test: {}\n", visible(missing)));
-        } else if failed.is_none() {
-            said.text.push_str("test: as expected\n");
+        match expect {
+            Some(expect) => {
+                said.failure = unexpected(&expect, &answer);
+                if said.failure.is_none() {
+                    said.text.push_str("test: as expected\n");
+                }
+            }
+            None => {
+                said.failure = failed(&answer).or_else(|| threw(&answer));
+                said.text.push_str(&untested(test, &input, checked.example_input.is_some()));
+            }
         }
-        let why = missing.or(failed);
-        Ok(match why {
-            None => said,
-            Some(why) => said.failing(Failure::new(
-                "test_failed",
-                format!("the dry run is not as expected: {why}"),
-                "correct the module, or what its test expects",
-            )),
-        })
+        Ok(said)
     }
+}
+
+/// Why an answer is not what its test expects.
+fn unexpected(expect: &Value, answer: &Value) -> Option<Failure> {
+    let why = missing(expect, answer, "answer");
+    let why = why.or_else(|| answer["code"].as_str().map(str::to_owned))?;
+    Some(Failure::new(
+        "test_failed",
+        format!("the dry run is not as expected: {why}"),
+        "correct the module, or what its test expects",
+    ))
+}
+
+/// A module that threw, which a dry run only notes.
+fn threw(answer: &Value) -> Option<Failure> {
+    let thrown = answer["details"]["thrown"].as_str()?;
+    Some(Failure::new(
+        "tool_error",
+        format!("the module threw: {thrown}"),
+        "correct the module, or write a test with an input that the vendor knows",
+    ))
+}
+
+/// What a round without a test was tried with, and how it gets one.
+fn untested(test: &Path, input: &Value, own: bool) -> String {
+    let whose = if own { "the module's exampleInput" } else { "for it has no exampleInput" };
+    format!(
+        "no test: the input was {}, {whose}\nnext: write {{\"input\": …, \
+         \"expect\": {{…}}}} to {} to try it with one of your own\n",
+        visible(&input.to_string()),
+        test.display()
+    )
 }
 
 /// When a file was last written; `None` when it is not there.
@@ -181,25 +211,6 @@ fn missing(expect: &Value, found: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// The dry run in a few lines.
-fn tried(answer: &Value) -> String {
-    let mut text = format!("dry run: {}\n", field(answer, "status"));
-    for preview in answer["preview"].as_array().into_iter().flatten() {
-        let request = &preview["request"];
-        text.push_str(&format!(
-            "  stopped {} {} {}\n",
-            field(request, "method"),
-            field(request, "path"),
-            field(request, "body")
-        ));
-    }
-    match answer.get("message").and_then(Value::as_str) {
-        Some(message) => text.push_str(&format!("  {}\n", visible(message))),
-        None => text.push_str(&format!("  result {}\n", visible(&answer["result"].to_string()))),
-    }
-    text
-}
-
 /// One screen, or one line for a program.
 fn show(said: Result<Said, Failure>, json: bool) {
     let mut out = std::io::stdout().lock();
@@ -209,16 +220,15 @@ fn show(said: Result<Said, Failure>, json: bool) {
         Err(failure) if json => writeln!(out, "{}", json!({ "error": failure })),
         said => {
             let clear = if out.is_terminal() { CLEAR } else { "" };
-            let text = match said {
-                Ok(said) => said.text,
-                Err(failure) => format!(
-                    "error[{}]: {}\nnext: {}\n",
-                    failure.code,
-                    visible(&failure.message),
-                    visible(&failure.next)
-                ),
+            let (text, failure) = match said {
+                Ok(said) => {
+                    let failure = said.apart();
+                    (said.text, failure)
+                }
+                Err(failure) => (String::new(), Some(failure)),
             };
-            writeln!(out, "{clear}{text}")
+            let failure = failure.map(|failure| told_failure(&failure)).unwrap_or_default();
+            writeln!(out, "{clear}{text}{failure}")
         }
     };
     let _ = out.flush();

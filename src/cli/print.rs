@@ -31,13 +31,18 @@ impl Said {
         self.failure = Some(failure);
         self
     }
+
+    /// The failure beside the text, which shows the findings already.
+    pub(crate) fn apart(&self) -> Option<Failure> {
+        self.failure.clone().map(|failure| Failure { details: None, ..failure })
+    }
 }
 
 /// Prints and answers the exit code.
 pub(crate) fn end(done: Result<Said, Failure>, json: bool) -> ExitCode {
     let (said, failure) = match done {
         Ok(said) => {
-            let failure = said.failure.clone();
+            let failure = if json { said.failure.clone() } else { said.apart() };
             (Some(said), failure)
         }
         Err(failure) => (None, Some(failure)),
@@ -69,17 +74,24 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
     let _ = if json {
         writeln!(stderr, "{}", json!({ "error": failure }))
     } else {
-        let mut text = format!("error[{}]: {}\n", failure.code, visible(&failure.message));
-        if failure.code == "check_failed"
-            && let Some(found) = &failure.details
-        {
-            text.push_str(&super::check::diagnostics(found));
-        }
-        if !failure.next.is_empty() {
-            let _ = writeln!(text, "next: {}", visible(&failure.next));
-        }
-        stderr.write_all(text.as_bytes())
+        stderr.write_all(self::failure(failure).as_bytes())
     };
+}
+
+/// A failure as a person reads it, with what a check found.
+pub(crate) fn failure(failure: &Failure) -> String {
+    let found = failure.details.as_deref().filter(|_| failure.code == "check_failed");
+    let found = found.map(super::check::diagnostics).unwrap_or_default();
+    // The first finding is told where it stands, with its line.
+    let message = match failure.message.split_once(": ") {
+        Some((message, _)) if !found.is_empty() => message,
+        _ => &failure.message,
+    };
+    let mut text = format!("error[{}]: {}\n{found}", failure.code, visible(message));
+    if !failure.next.is_empty() {
+        let _ = writeln!(text, "next: {}", visible(&failure.next));
+    }
+    text
 }
 
 /// The text with every character that is not plainly visible spelt out.
@@ -120,6 +132,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>], empty: &str) -> String 
     if rows.is_empty() {
         return empty.to_owned();
     }
+    debug_assert!(head.iter().all(|name| !name.is_empty()), "a column without a name: {head:?}");
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([head[column].chars().count()]).max().unwrap_or(0)
