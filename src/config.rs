@@ -294,6 +294,11 @@ impl Config {
         Self::valid(raw, overrides)
     }
 
+    /// What holds where no file, variable or flag says anything.
+    pub(crate) fn defaults() -> Result<Self, Failure> {
+        Self::valid(Raw::default(), &Overrides::default())
+    }
+
     fn valid(raw: Raw, overrides: &Overrides) -> Result<Self, Failure> {
         let wait = raw.wait_budget_seconds.unwrap_or(DEFAULT_WAIT);
         in_range("wait_budget_seconds", wait, 1, MAX_WAIT)?;
@@ -340,9 +345,10 @@ impl Config {
         })
     }
 
-    /// Where `cambium setup` writes the file.
+    /// Where `cambium setup` writes the file. Absolute.
     pub(crate) fn default_file() -> Option<PathBuf> {
-        base("XDG_CONFIG_HOME", ".config").map(|base| base.join("cambium").join("config.toml"))
+        let base = base("XDG_CONFIG_HOME", ".config")?;
+        std::path::absolute(base.join("cambium").join("config.toml")).ok()
     }
 
     /// The file in force: the one named, else `CAMBIUM_CONFIG`, else the default

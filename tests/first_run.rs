@@ -84,3 +84,42 @@ fn a_used_first_code_is_no_dead_end() {
     home.run(&["setup", "--no-config"]).ok();
     home.run(&["agents", "create", "two"]).ok();
 }
+
+#[test]
+fn setup_writes_no_flag_of_its_call_and_says_where_it_wrote() {
+    let home = Home::new();
+    let passphrase = home.path().join("passphrase");
+    let set = |arguments: &[&str], data_dir: &str| {
+        let mut command = home.bare();
+        command.current_dir(home.path()).args(["--data-dir", data_dir, "setup"]).args(arguments);
+        command.env("CAMBIUM_PASSPHRASE_FILE", &passphrase).env("CAMBIUM_LISTEN", "127.0.0.1:1");
+        let ended = support::ended(command.output().unwrap());
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        ended.stdout
+    };
+    let file = home.path().join(".config/cambium/config.toml");
+    let said = set(&[], "data");
+    assert!(said.contains(&format!("settings are in {}", file.display())), "{said}");
+    // The next command finds what this one made.
+    let data = home.path().join("data");
+    assert!(said.contains(&format!("cambium serve --data-dir {}", data.display())), "{said}");
+    let written = std::fs::read_to_string(&file).unwrap();
+    let usual = home.path().join(".local/share/cambium");
+    assert!(written.contains(&format!("data_dir = \"{}\"", usual.display())), "{written}");
+    assert!(!written.contains("127.0.0.1:1\""), "a variable was written: {written}");
+    std::fs::remove_file(&file).unwrap();
+    let config = home.path().join("config.toml");
+    set(&["--config", config.to_str().unwrap()], "other");
+    assert!(!file.exists(), "a file that would not be read was written");
+    // Where the person's home is a relative path, the file's is not.
+    let mut command = home.bare();
+    command.current_dir(home.path()).env("HOME", ".").env("CAMBIUM_PASSPHRASE_FILE", &passphrase);
+    let ended = support::ended(command.arg("setup").output().unwrap());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains(&format!("settings are in {}", file.display())),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("--data-dir"), "{}", ended.stdout);
+}

@@ -45,11 +45,16 @@ impl Args {
         if let Some(yes) = self.bridge_starts_server {
             return bridge_starts_server(context, &config, yes);
         }
-        let mut next = "cambium serve, then cambium agents create NAME";
+        // Given for this call; the next commands take it again.
+        let given = match context.common.data_dir {
+            Some(_) => format!(" --data-dir {}", config.data_dir.display()),
+            None => String::new(),
+        };
+        let mut next = format!("cambium serve{given}, then cambium agents create NAME{given}");
         match ask(&config.data_dir, &Request::Status {}).await {
             Ok(status) => {
                 self.with_server(&config, status["needsSetup"] == true).await?;
-                next = "cambium agents create NAME";
+                next = format!("cambium agents create NAME{given}");
             }
             Err(failure) if failure.code == "no_server" => {
                 let data_dir = DataDir::lock(&config.data_dir)?;
@@ -59,11 +64,17 @@ impl Args {
             }
             Err(failure) => return Err(failure),
         }
-        let written = if self.no_config { None } else { written(&config)? };
+        // A file that is named is there already, and no other would be read.
+        let named = context.config_file()?;
+        let written = if self.no_config || named.is_some() { None } else { written()? };
         let mut text = String::from("the passphrase is set\n");
         if let Some(path) = &written {
-            let folder = config.data_dir.display();
-            text.push_str(&format!("settings are in {}; they name {folder}\n", path.display()));
+            text.push_str(&format!("settings are in {}\n", path.display()));
+            if !given.is_empty() {
+                text.push_str(
+                    "they leave this call's --data-dir out; `data_dir` in them would name it\n",
+                );
+            }
         }
         text.push_str(&format!("next: {next}"));
         Ok(Said::new(text, json!({ "done": true, "config": written })))
@@ -140,9 +151,12 @@ pub(crate) fn already() -> Failure {
     Failure::new("already_set_up", "a passphrase is already set", "pass --change to replace it")
 }
 
-/// Writes the file a person starts from; never over one that is there.
-fn written(config: &Config) -> Result<Option<PathBuf>, Failure> {
-    let Some(path) = Config::default_file() else { return Ok(None) };
+/// Writes the file a person starts from, with the defaults: what this call was
+/// told by flags or variables was for this call. Never over one that is there.
+fn written() -> Result<Option<PathBuf>, Failure> {
+    let (Some(path), Ok(defaults)) = (Config::default_file(), Config::defaults()) else {
+        return Ok(None);
+    };
     let failed = |error: &std::io::Error| {
         Failure::new(
             "config_unreadable",
@@ -155,7 +169,7 @@ fn written(config: &Config) -> Result<Option<PathBuf>, Failure> {
     }
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path) {
         Ok(mut file) => {
-            file.write_all(template(config).as_bytes()).map_err(|error| failed(&error))?;
+            file.write_all(template(&defaults).as_bytes()).map_err(|error| failed(&error))?;
             Ok(Some(path))
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
