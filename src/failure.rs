@@ -125,7 +125,7 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         }
         "tls_failed" => {
             "vendors are reached by HTTPS only; `cambium connections set SLUG --ca FILE` trusts an \
-             authority of the vendor's own"
+             authority of the vendor's own, or a certificate that signs itself and says CA:FALSE"
         }
         "clock_skew" => "set this machine's clock, then call again",
         "upstream_protocol" => "call again later; if it stays, the host may be no HTTPS API",

@@ -110,6 +110,9 @@ fn a_person_is_told_their_own_next_step() {
     let next = "cambium approvals withdraw AGENT shop create-order";
     assert!(denied.stderr.contains(next), "{}", denied.stderr);
 
+    let denied = shop.plain(&[&run[..], &["--agent", "laptop"]].concat());
+    assert!(denied.stderr.contains("withdraw laptop shop create-order`"), "{}", denied.stderr);
+
     let refused = shop.plain(&["run", "shop", "list-orders"]);
     assert!(refused.stdout.contains("vendor answered 401"), "{}", refused.stdout);
     assert!(refused.stdout.contains("cambium connections set "), "{}", refused.stdout);

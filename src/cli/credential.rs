@@ -54,6 +54,11 @@ pub(crate) struct ActorArgs {
 }
 
 impl ActorArgs {
+    /// Whom a person acts in the place of.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// The agent by its token, or a person in its place.
     pub(crate) fn actor(&self) -> Result<Actor, Failure> {
         match &self.agent {

@@ -52,8 +52,9 @@ impl Args {
         let envelope = context.call(&request, |ask| waits(ask, json)).await?;
         let mut said = told(envelope);
         if let Some(failure) = &mut said.failure {
-            let tool = format!(" {} {}", self.vendor, self.name);
-            failure.next = failure.next.replace(" VENDOR NAME", &tool);
+            let agent = self.actor.agent().unwrap_or("AGENT");
+            let whole = format!("{agent} {} {}", self.vendor, self.name);
+            failure.next = failure.next.replace("AGENT VENDOR NAME", &whole);
         }
         Ok(said)
     }
