@@ -1,6 +1,7 @@
 //! Agents: who calls, their tokens, and what a person sets for each. A token is
 //! shown once and stored as its hash; every request is authenticated anew.
 
+use crate::changes::Topic;
 use crate::command::Caller;
 use crate::id::{new_id, new_token, secret_hash};
 use crate::rule::SetLimits;
@@ -20,11 +21,15 @@ const TOKEN_BYTES: usize = 256;
 pub(crate) struct Seen(Mutex<HashMap<AgentId, i64>>);
 
 impl Seen {
-    fn note(&self, agent: &AgentId, now_ms: i64) {
+    /// True for the first time.
+    fn note(&self, agent: &AgentId, now_ms: i64) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get_mut(agent) {
-            Some(at) => *at = now_ms,
-            None => drop(seen.insert(agent.clone(), now_ms)),
+            Some(at) => {
+                *at = now_ms;
+                false
+            }
+            None => seen.insert(agent.clone(), now_ms).is_none(),
         }
     }
 
@@ -41,7 +46,9 @@ impl Engine {
         }
         let agent = self.parts.store.agent_of_token(&secret_hash(token)).await?;
         let agent = agent.ok_or(EngineError::Unauthenticated)?;
-        self.seen.note(&agent.id, self.now());
+        if self.seen.note(&agent.id, self.now()) {
+            self.changed(Topic::Lists);
+        }
         Ok(Caller { agent: Arc::new(agent), cause: MoveCause::Agent })
     }
 
@@ -92,6 +99,7 @@ impl Engine {
             .insert_agent(&agent, &secret_hash(&token))
             .await
             .map_err(|fault| taken(fault, &agent.name))?;
+        self.changed(Topic::Lists);
         Ok((agent, token))
     }
 
@@ -130,6 +138,7 @@ impl Engine {
             // What is held for a person sends nothing any more; its ask stays.
             self.flights.stop(&agent.id);
         }
+        self.changed(Topic::Lists);
         Ok(agent)
     }
 

@@ -4,6 +4,7 @@
 //! waiting itself is in `desk.rs` and `waiting.rs`.
 
 use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
+use crate::changes::{Herald, Topic};
 use crate::diff;
 use crate::port::{AskReason, AskRow, AskState, Store};
 use crate::waiting::{Verdict, Waiting};
@@ -17,7 +18,7 @@ use cambium_proxy::{
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{MutexGuard, broadcast};
+use tokio::sync::MutexGuard;
 
 /// Asks shown at once.
 const ASKS_SHOWN: u32 = 200;
@@ -35,7 +36,7 @@ pub(crate) struct Approvals {
     store: Arc<dyn Store>,
     vault: Arc<Vault>,
     clock: Arc<dyn Clock>,
-    events: broadcast::Sender<Event>,
+    herald: Herald,
     /// Who waits on this node.
     pub(crate) waiting: Arc<Waiting>,
     /// Held while an ask is opened or settled, so that a look and what follows
@@ -50,13 +51,13 @@ impl Approvals {
         store: Arc<dyn Store>,
         vault: Arc<Vault>,
         clock: Arc<dyn Clock>,
-        events: broadcast::Sender<Event>,
+        herald: Herald,
     ) -> Self {
         Self {
             store,
             vault,
             clock,
-            events,
+            herald,
             waiting: Arc::default(),
             deciding: tokio::sync::Mutex::default(),
             asked: Mutex::default(),
@@ -92,7 +93,7 @@ impl Approvals {
     }
 
     pub(crate) fn opened(&self, ask: &AskId) {
-        let _ = self.events.send(Event::AskOpened(ask.clone()));
+        self.herald.send(Event::AskOpened(ask.clone()));
     }
 
     /// Where an ask stands now.
@@ -176,7 +177,7 @@ impl Approvals {
     }
 
     fn settled(&self, ask: &AskId) {
-        let _ = self.events.send(Event::AskSettled(ask.clone()));
+        self.herald.send(Event::AskSettled(ask.clone()));
     }
 
     /// Stores a decision, first one wins, and wakes who waits for it.
@@ -357,7 +358,9 @@ impl Engine {
             argument("tool", "no answer of a person stands for this agent and tool")
         })?;
         let row = self.approvals.withdrawal(standing, tool, "person").await?;
-        Ok(self.parts.store.append_decision(&row).await?)
+        self.parts.store.append_decision(&row).await?;
+        self.changed(Topic::Lists);
+        Ok(())
     }
 
     /// Every yes and no of the person that stands, by agent and tool.

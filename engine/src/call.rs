@@ -4,6 +4,7 @@
 //! (`running.rs`), so that a caller who goes away never leaves a row open.
 
 use crate::canonical::{canonical, digest};
+use crate::changes::Topic;
 use crate::command::Caller;
 use crate::desk::RunDesk;
 use crate::id::new_id;
@@ -257,6 +258,7 @@ impl Engine {
             evidence: None,
         };
         self.parts.store.begin_run(&row).await?;
+        self.changed(Topic::Runs);
         Ok(row)
     }
 

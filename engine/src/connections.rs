@@ -2,6 +2,7 @@
 //! the proxy, which seals it; nothing here ever holds it longer than one call.
 
 use crate::agents::taken;
+use crate::changes::Topic;
 use crate::id::{new_id, secret_hash};
 use crate::{ConnectionChange, Engine, EngineError, Event, NewConnection, PersonProof, ToolName};
 use cambium_proxy::{
@@ -137,6 +138,7 @@ impl Engine {
         let secret = self.parts.proxy.reseal(&sealing, &before, &after).await?;
         self.parts.store.change_connection(&after, secret.as_ref()).await?;
         drop(sealing);
+        self.changed(Topic::Lists);
         Ok(after)
     }
 
@@ -204,6 +206,7 @@ impl Engine {
             drop(sealing);
         }
         self.credential_entered(&after.id).await?;
+        self.changed(Topic::Lists);
         Ok(after)
     }
 

@@ -7,6 +7,7 @@
 use crate::acquire::{Authoring, Authors};
 use crate::agents::Seen;
 use crate::approvals::Approvals;
+use crate::changes::Herald;
 use crate::commands::Commands;
 use crate::first_code::FirstCodes;
 use crate::flight::Flights;
@@ -23,18 +24,15 @@ use crate::rule::SWEEP_EVERY;
 use crate::sdk::Bundles;
 use crate::sign_in::SignIns;
 use crate::toolbox::Toolbox;
-use crate::{Checker, EngineError, Event, Sandbox};
+use crate::{Checker, EngineError, Sandbox};
 use cambium_proxy::{Clock, PersonId, Proxy, StoreFault, Vault};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Events a slow watcher may be behind before it misses some.
-const EVENTS_KEPT: usize = 1_024;
 /// How long cancelled runs may take to record their end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -101,7 +99,7 @@ pub struct Engine {
     pub(crate) tasks: TaskTracker,
     /// Ends every run.
     pub(crate) stop_runs: CancellationToken,
-    events: broadcast::Sender<Event>,
+    pub(crate) herald: Herald,
     stop_ticker: CancellationToken,
     ticker: Mutex<Option<JoinHandle<()>>>,
 }
@@ -119,12 +117,12 @@ impl Engine {
         }
         let toolbox =
             Toolbox::open(parts.store.clone(), parts.vault.clone(), person.clone()).await?;
-        let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let herald = Herald::default();
         let approvals = Arc::new(Approvals::new(
             parts.store.clone(),
             parts.vault.clone(),
             parts.clock.clone(),
-            events.clone(),
+            herald.clone(),
         ));
         let engine = Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -139,7 +137,7 @@ impl Engine {
             commands: Arc::default(),
             reads: Reads::default(),
             seen: Seen::default(),
-            owed: Arc::default(),
+            owed: Arc::new(Owed::new(herald.clone())),
             offers: Offers::default(),
             replays: Replays::default(),
             attempts: Attempts::default(),
@@ -150,7 +148,7 @@ impl Engine {
             sweeping: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             stop_runs: CancellationToken::new(),
-            events,
+            herald,
             stop_ticker: CancellationToken::new(),
             ticker: Mutex::default(),
         });
@@ -163,11 +161,6 @@ impl Engine {
         let ticker = tokio::spawn(tick(Arc::downgrade(&engine), engine.stop_ticker.clone()));
         *engine.ticker.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticker);
         Ok(engine)
-    }
-
-    /// What happens from now on.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
     }
 
     /// Stops admitting, waits for runs up to `grace`, cancels the rest.
@@ -191,13 +184,6 @@ impl Engine {
 
     pub(crate) fn now(&self) -> i64 {
         self.parts.clock.now_ms()
-    }
-
-    /// Tells whoever watches; that nobody does is no error.
-    pub(crate) fn send(&self, event: Event) {
-        if !matches!(&event, Event::ListChanged(agents) if agents.is_empty()) {
-            let _ = self.events.send(event);
-        }
     }
 }
 

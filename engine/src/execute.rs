@@ -3,6 +3,7 @@
 //! any other, only that instead of a module one request goes to its session.
 
 use crate::canonical::{canonical, digest};
+use crate::changes::Topic;
 use crate::command::Caller;
 use crate::desk::RunDesk;
 use crate::id::new_id;
@@ -116,6 +117,7 @@ impl Engine {
             evidence: None,
         };
         self.parts.store.begin_run(&row).await?;
+        self.changed(Topic::Runs);
         *run = Some(row.id.clone());
         let admitted = async {
             self.usable(&connection, Some(agent)).await?;

@@ -11,6 +11,7 @@ mod approvals;
 mod ask;
 mod call;
 mod canonical;
+mod changes;
 mod check;
 mod command;
 mod commands;
@@ -69,6 +70,7 @@ pub use acquire::{
     Said, Turn,
 };
 pub use cambium_proxy::{AgentId, AskId as AskName, Connection};
+pub use changes::{Changes, Topic};
 pub use check::{
     CheckReport, Checker, Diagnostic, Severity, check_all_bytes, check_bytes, check_importing,
     check_input, check_module,

@@ -2,6 +2,7 @@
 //! keep its agent's set from being swept until the next start, so each is
 //! offered again at every sweep.
 
+use crate::changes::{Herald, Topic};
 use crate::port::{RunEnd, Store};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,12 +10,16 @@ use std::sync::{Mutex, PoisonError};
 const KEPT: usize = 1_000;
 
 /// Ends that are owed.
-#[derive(Default)]
 pub(crate) struct Owed {
+    herald: Herald,
     ends: Mutex<Vec<RunEnd>>,
 }
 
 impl Owed {
+    pub(crate) fn new(herald: Herald) -> Self {
+        Self { herald, ends: Mutex::default() }
+    }
+
     /// Records an end now, or later.
     pub(crate) async fn record(&self, store: &dyn Store, end: RunEnd) {
         if let Err(fault) = store.end_run(&end).await {
@@ -23,7 +28,9 @@ impl Owed {
             if ends.len() < KEPT {
                 ends.push(end);
             }
+            return;
         }
+        self.herald.changed(Topic::Runs);
     }
 
     /// Offers what is owed again.

@@ -72,9 +72,7 @@ impl Engine {
             allowed.push(thing.to_owned());
             self.allow(&row.agent, switch, &allowed).await?;
         }
-        let (to, now) = (ProposalState::Accepted, self.now());
-        self.parts.store.settle_proposal(&row.id, to, None, now).await?;
-        Ok(())
+        self.settle_proposal(&row.id, ProposalState::Accepted, None).await
     }
 
     /// Takes it back. What was never allowed is no error.

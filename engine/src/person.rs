@@ -3,6 +3,7 @@
 //! passphrases are answered one at a time and ever more slowly; codes are too
 //! long to guess and never wait behind them.
 
+use crate::changes::Topic;
 use crate::id::{code_hash, new_code, new_session, secret_hash};
 use crate::passphrase;
 use crate::port::{CodeRow, PersonRow, SessionRow};
@@ -129,6 +130,7 @@ impl Engine {
         self.parts.store.set_passphrase(&self.person, &hash, changes, self.now()).await?;
         *first_code = None;
         self.first_codes.tell();
+        self.changed(Topic::Sessions);
         Ok(())
     }
 
@@ -154,9 +156,19 @@ impl Engine {
         }
     }
 
+    /// How long a console session still lasts, unless it is ended before.
+    pub async fn session_left(&self, token: &str) -> Result<Duration, EngineError> {
+        let now = self.now();
+        let row = self.parts.store.session(&secret_hash(token), now).await?;
+        let row = row.ok_or(EngineError::PersonRequired)?;
+        Ok(Duration::from_millis(row.expires_ms.saturating_sub(now).unsigned_abs()))
+    }
+
     /// Ends a console session; an unknown one is no error.
     pub async fn close_session(&self, token: &str) -> Result<(), EngineError> {
-        Ok(self.parts.store.end_session(&secret_hash(token), self.now()).await?)
+        self.parts.store.end_session(&secret_hash(token), self.now()).await?;
+        self.changed(Topic::Sessions);
+        Ok(())
     }
 
     async fn passphrase_holds(&self, text: String) -> Result<bool, EngineError> {

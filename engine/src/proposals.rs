@@ -3,6 +3,7 @@
 //! signed, names its agent and is good for an hour. What comes of it is made by
 //! the person, with the functions of `connections`.
 
+use crate::changes::Topic;
 use crate::connections::{displayed, named, read_host, read_scheme, revoked, valid};
 use crate::domain::{HostView, look, spoken_of};
 use crate::id::new_proposal_id;
@@ -129,7 +130,7 @@ impl Engine {
                     return Ok(awaiting(&newest, self.link(&newest)));
                 }
                 ProposalState::Open => {
-                    store.settle_proposal(&newest.id, ProposalState::Expired, None, now).await?;
+                    self.settle_proposal(&newest.id, ProposalState::Expired, None).await?;
                 }
                 ProposalState::Refused if now - settled < REFUSED_MS => {
                     return Err(EngineError::ProposalRefused(said(&proposal, about)));
@@ -224,8 +225,7 @@ impl Engine {
         // Its id is the proposal's: accepted again after a crash between the two,
         // it is the same connection.
         let made = self.make_connection(ConnectionId::new(&row.id), new, secret).await?;
-        let (to, now) = (ProposalState::Accepted, self.now());
-        self.parts.store.settle_proposal(&row.id, to, Some(&made.id), now).await?;
+        self.settle_proposal(&row.id, ProposalState::Accepted, Some(&made.id)).await?;
         Ok(made)
     }
 
@@ -253,23 +253,31 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let _alone = self.proposing.lock().await;
         let row = self.open_row(link).await?;
-        let (to, now) = (ProposalState::Refused, self.now());
-        self.parts.store.settle_proposal(&row.id, to, None, now).await?;
-        Ok(())
+        self.settle_proposal(&row.id, ProposalState::Refused, None).await
     }
 
     /// Settles what asked for the credential of a connection: it was entered.
     pub(crate) async fn credential_entered(&self, id: &ConnectionId) -> Result<(), EngineError> {
         let _alone = self.proposing.lock().await;
-        let store = &self.parts.store;
-        for row in store.proposals(&self.person, SHOWN).await? {
+        for row in self.parts.store.proposals(&self.person, SHOWN).await? {
             let about = matches!(row.proposal, Proposal::Credential { .. })
                 && row.connection.as_ref() == Some(id);
             if about && row.state == ProposalState::Open {
-                let (to, now) = (ProposalState::Accepted, self.now());
-                store.settle_proposal(&row.id, to, None, now).await?;
+                self.settle_proposal(&row.id, ProposalState::Accepted, None).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Settles a proposal, and tells who shows it.
+    pub(crate) async fn settle_proposal(
+        &self,
+        id: &str,
+        to: ProposalState,
+        connection: Option<&ConnectionId>,
+    ) -> Result<(), EngineError> {
+        self.parts.store.settle_proposal(id, to, connection, self.now()).await?;
+        self.changed(Topic::Asks);
         Ok(())
     }
 

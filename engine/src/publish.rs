@@ -438,9 +438,8 @@ impl Engine {
     /// Tells every agent whose list content changed.
     async fn tell(&self, new: &Loaded, old: Option<&Loaded>, promoted: Option<&AgentId>) {
         let agents = self.to_tell(new, old, promoted).await;
-        if !agents.is_empty() {
-            self.send(Event::list_changed(agents));
-        }
+        // Nobody's list may show it, the toolbox does.
+        self.send(Event::list_changed(agents));
     }
 
     /// Whose list content a publish changed.

@@ -2,6 +2,7 @@
 //! answer on, and tools that ask every time. Each setting is a signed row; one
 //! whose MAC does not hold counts as not set, which is the narrower thing.
 
+use crate::changes::Topic;
 use crate::port::SwitchRow;
 use crate::{Engine, EngineError, PersonProof, ToolName};
 use cambium_proxy::{AgentId, Answer, StoreFault};
@@ -122,7 +123,9 @@ impl Engine {
             mac: Vec::new(),
         };
         row.mac = self.parts.vault.mac("switch", &refs(&fields(&row))).to_vec();
-        Ok(self.parts.store.set_switch(&row).await?)
+        self.parts.store.set_switch(&row).await?;
+        self.changed(Topic::Lists);
+        Ok(())
     }
 
     fn switch_holds(&self, row: &SwitchRow) -> bool {

@@ -169,9 +169,7 @@ impl Engine {
                 }
             });
         }
-        if !told.is_empty() {
-            self.send(Event::list_changed(told));
-        }
+        self.send(Event::list_changed(told));
         Ok(answers)
     }
 }
