@@ -274,8 +274,12 @@ fn router(
         notices
             .push("Requests without a token act as an agent (--dev-agent): for tests only.".into());
     }
-    let console =
-        cambium_console::Settings { hosts: hosts.clone(), origins: origins.clone(), notices };
+    let console = cambium_console::Settings {
+        hosts: hosts.clone(),
+        origins: origins.clone(),
+        notices,
+        stop: stop.clone(),
+    };
     let config =
         HttpConfig { hosts, origins, dev_agent, cancel: stop.clone(), tasks: tasks.clone() };
     let audit = cambium_console::Audit { sink: house.ground.store.clone(), node: NODE.to_owned() };

@@ -1,4 +1,5 @@
-//! A time as a person reads it: UTC, to the minute. Pure; no clock is read.
+//! A time as a person reads it, UTC and to the minute, and a duration. Pure; no
+//! clock is read.
 
 /// `2026-11-30 21:05 UTC`.
 pub(crate) fn time(ms: i64) -> String {
@@ -6,6 +7,15 @@ pub(crate) fn time(ms: i64) -> String {
     let (days, minute) = (minutes.div_euclid(24 * 60), minutes.rem_euclid(24 * 60));
     let (year, month, day) = date(days);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
+}
+
+/// `480 ms`, `12.5 s`, `3 min`.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..120_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min", ms / 60_000),
+    }
 }
 
 /// Days since 1970 to a Gregorian date, counted in eras of 400 years that start
@@ -24,6 +34,13 @@ fn date(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_reads_at_a_glance() {
+        for (ms, said) in [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (180_000, "3 min")] {
+            assert_eq!(duration(ms), said);
+        }
+    }
 
     #[test]
     fn known_moments() {

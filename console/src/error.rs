@@ -47,6 +47,24 @@ impl Problem {
         )
     }
 
+    pub(crate) fn session() -> Self {
+        Self::told(
+            StatusCode::UNAUTHORIZED,
+            "session_required",
+            "There is no session here, or it has ended.",
+            "Log in.",
+        )
+    }
+
+    pub(crate) fn streams() -> Self {
+        Self::told(
+            StatusCode::TOO_MANY_REQUESTS,
+            "streams_full",
+            "As many pages follow what happens as can.",
+            "Close one, or reload this page when you want to know.",
+        )
+    }
+
     pub(crate) fn answer() -> Self {
         Self::told(
             StatusCode::BAD_REQUEST,

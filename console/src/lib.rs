@@ -3,19 +3,23 @@
 //! entered, the agents and what stands in their working sets, the tools, the
 //! runs and the audit.
 //!
-//! Plain pages and forms, no script. Every page is behind the exact Host and
+//! Plain pages and forms. The one script brings an open page up to date and
+//! nothing needs it. Every page is behind the exact Host and
 //! Origin checks of `guard`, every form carries the session's token, and
 //! whatever an agent or a vendor wrote goes through `visible`. Deciding is the
 //! engine's: this crate shows what it is told and hands over what a person
 //! answered.
 
+mod chart;
 mod civil;
 mod colour;
 mod decoded;
 mod error;
 mod form;
 mod guard;
+mod live;
 mod pages;
+mod script;
 mod session;
 mod visible;
 
@@ -26,6 +30,7 @@ use axum::routing::{get, post};
 use cambium_engine::Engine;
 use cambium_proxy::AuditSink;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Largest form, bytes: a secret of 64 KiB, percent-encoded, with room.
 const FORM_BYTES_MAX: usize = 256 * 1024;
@@ -39,6 +44,8 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Said on each page: a missing sandbox layer, agents under the same user.
     pub notices: Vec<String>,
+    /// Ends what would be open for long, when the server stops.
+    pub stop: CancellationToken,
 }
 
 /// Where the audit is read.
@@ -56,14 +63,17 @@ struct Console {
     engine: Arc<Engine>,
     audit: Audit,
     settings: Arc<Settings>,
+    streams: Arc<live::Streams>,
 }
 
 /// All pages of the console.
 pub fn router(engine: Arc<Engine>, audit: Audit, settings: Settings) -> Router {
-    let console = Console { engine, audit, settings: Arc::new(settings) };
+    let console = Console { engine, audit, settings: Arc::new(settings), streams: Arc::default() };
     Router::new()
         .route("/", get(pages::home))
         .route("/style.css", get(pages::stylesheet))
+        .route(script::path(), get(script::show))
+        .route("/live", get(live::follow))
         .route("/login", get(pages::login::show).post(pages::login::submit))
         .route("/logout", post(pages::login::leave))
         .route("/asks", get(pages::asks::list))

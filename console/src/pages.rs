@@ -17,6 +17,7 @@ pub(crate) mod toolbox;
 
 use crate::Console;
 use crate::error::Problem;
+use crate::script;
 use crate::session::Visitor;
 use askama::Template;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -29,6 +30,8 @@ pub(crate) struct Frame {
     notices: Vec<String>,
     /// The session's form token; empty without a session.
     form: String,
+    /// Where the script is.
+    script: &'static str,
     /// How many asks and proposals wait.
     open: usize,
 }
@@ -36,7 +39,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// For a page without a session.
     pub(crate) fn bare() -> Self {
-        Self { notices: Vec::new(), form: String::new(), open: 0 }
+        Self { notices: Vec::new(), form: String::new(), script: script::path(), open: 0 }
     }
 
     /// For a page of a session.
@@ -44,6 +47,7 @@ impl Frame {
         Ok(Self {
             notices: console.settings.notices.clone(),
             form: visitor.form_token(),
+            script: script::path(),
             open: console.engine.waiting().await?,
         })
     }

@@ -1,5 +1,6 @@
-//! What happened, for whoever watches: MCP sessions (list-changed), the
-//! console and the terminal. Sent after the change is stored.
+//! What happened, for whoever watches: MCP sessions (list-changed), notices and
+//! the terminal. Sent after the change is stored. The console is told by topic
+//! only, see `changes`.
 
 use cambium_proxy::{AgentId, AskId};
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ use super::agents::slip;
 use super::runs::{Call, call};
 use super::{Frame, render};
 use crate::Console;
+use crate::chart::{Chart, chart};
 use crate::error::Problem;
 use crate::form::Fields;
 use crate::session::Visitor;
@@ -56,6 +57,7 @@ struct Card {
     takes_secret: bool,
     tools: Vec<String>,
     calls: Vec<Call>,
+    chart: Option<Chart>,
     agents: Vec<Whom>,
     every_agent: bool,
 }
@@ -139,6 +141,7 @@ async fn page(
     for connection in &connections {
         let mut card = card(connection, &tools);
         let of = |run: &&RunRow| run.connection == connection.id;
+        card.chart = chart(runs.iter().filter(of));
         card.calls = runs.iter().filter(of).take(CALLS).map(|run| call(run, &agents)).collect();
         let scope = engine.scope_of(&connection.id).await?;
         card.every_agent = scope.is_empty();
@@ -186,6 +189,7 @@ fn card(connection: &Connection, tools: &[Version]) -> Card {
         takes_secret: connection.scheme.takes_secret(),
         tools: authored.map(|version| visible::line(&version.tool.to_string())).collect(),
         calls: Vec::new(),
+        chart: None,
         agents: Vec::new(),
         every_agent: false,
     }

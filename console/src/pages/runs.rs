@@ -1,7 +1,10 @@
-//! The newest runs: which tool, for whom, how each ended and how long it took.
+//! The newest runs: which tool, for whom, how each ended and how long it took,
+//! and the last calls of each tool as bars.
 
 use super::{Frame, render};
 use crate::Console;
+use crate::chart::{Chart, chart};
+use crate::civil::duration;
 use crate::error::Problem;
 use crate::session::Visitor;
 use crate::{civil, visible};
@@ -12,8 +15,10 @@ use cambium_engine::Agent;
 use cambium_engine::port::{RunRow, ToolRuns};
 use http::{HeaderMap, StatusCode, Uri};
 
-/// Runs shown.
-const SHOWN: u32 = 100;
+/// Runs the charts are drawn from.
+const READ: u32 = 500;
+/// Runs shown one by one.
+const SHOWN: usize = 100;
 
 #[derive(Template)]
 #[template(path = "runs.html")]
@@ -21,8 +26,6 @@ struct RunsPage {
     frame: Frame,
     runs: Vec<Call>,
     tools: Vec<Tool>,
-    /// The longest of the means, milliseconds: the end of each bar.
-    longest: u64,
 }
 
 /// One run, as a person reads it.
@@ -40,10 +43,10 @@ struct Tool {
     name: String,
     calls: u64,
     errors: u64,
-    mean_ms: u64,
     mean: String,
     longest: String,
     last: String,
+    chart: Option<Chart>,
 }
 
 pub(crate) async fn list(
@@ -54,11 +57,10 @@ pub(crate) async fn list(
     let visitor = Visitor::of(&console, &headers, uri.path()).await?;
     let frame = Frame::of(&console, &visitor).await?;
     let agents = console.engine.agents().await?;
-    let runs = console.engine.runs(SHOWN).await?;
-    let runs = runs.iter().map(|run| call(run, &agents)).collect();
-    let tools: Vec<Tool> = console.engine.statistics().await?.iter().map(tool).collect();
-    let longest = tools.iter().map(|tool| tool.mean_ms).max().unwrap_or_default().max(1);
-    Ok(render(StatusCode::OK, &RunsPage { frame, runs, tools, longest }))
+    let runs = console.engine.runs(READ).await?;
+    let tools = console.engine.statistics().await?.iter().map(|of| tool(of, &runs)).collect();
+    let runs = runs.iter().take(SHOWN).map(|run| call(run, &agents)).collect();
+    Ok(render(StatusCode::OK, &RunsPage { frame, runs, tools }))
 }
 
 pub(super) fn call(run: &RunRow, agents: &[Agent]) -> Call {
@@ -79,33 +81,15 @@ pub(super) fn call(run: &RunRow, agents: &[Agent]) -> Call {
     }
 }
 
-fn tool(of: &ToolRuns) -> Tool {
+fn tool(of: &ToolRuns, runs: &[RunRow]) -> Tool {
+    let its = runs.iter().filter(|run| run.tool.to_string() == of.tool);
     Tool {
         name: visible::line(&of.tool),
         calls: of.calls,
         errors: of.errors,
-        mean_ms: of.mean_ms,
         mean: duration(of.mean_ms),
         longest: duration(of.longest_ms),
         last: civil::time(of.last_ms),
-    }
-}
-
-/// `480 ms`, `12.5 s`, `3 min`.
-fn duration(ms: u64) -> String {
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..120_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        _ => format!("{} min", ms / 60_000),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_duration_reads_at_a_glance() {
-        for (ms, said) in [(0, "0 ms"), (999, "999 ms"), (1_250, "1.2 s"), (180_000, "3 min")] {
-            assert_eq!(super::duration(ms), said);
-        }
+        chart: chart(its),
     }
 }

@@ -76,7 +76,7 @@ async fn b078_a_person_checks_the_hosts_and_enters_the_secret_on_the_page() {
     ] {
         assert!(page.contains(shown), "{shown} is not on the page: {page}");
     }
-    assert!(!page.contains("<script") && !page.contains("style=\""));
+    assert!(!page.contains("<script>") && !page.contains("style=\""));
 
     // Slips: nothing is made, what was typed is there again, the secret is not.
     let agent = &caller.agent().id;

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) const PASSPHRASE: &str = "correct horse battery";
 
@@ -83,6 +84,8 @@ pub(crate) struct House {
     pub(crate) store: Arc<Store>,
     pub(crate) address: SocketAddr,
     pub(crate) agent_token: String,
+    /// Stops the server.
+    pub(crate) stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
     folder: std::path::PathBuf,
 }
@@ -144,15 +147,17 @@ impl House {
         .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
         let settings = Settings {
             hosts: vec![address.to_string()],
             origins: vec![format!("http://{address}")],
             notices: vec!["Agents run as the server's own user.".into()],
+            stop: stop.clone(),
         };
         let audit = Audit { sink: store.clone(), node: "n".into() };
         let pages = router(engine.clone(), audit, settings);
         let task = tokio::spawn(async move { axum::serve(listener, pages).await.unwrap() });
-        Self { engine, store, address, agent_token: String::new(), task, folder }
+        Self { engine, store, address, agent_token: String::new(), stop, task, folder }
     }
 
     /// Set up, with an agent, a tool and one open ask.

@@ -7,6 +7,7 @@
 
 mod handoff;
 mod house;
+mod live;
 mod pages;
 
 use cambium_engine::{NewConnection, PersonCredential};
@@ -119,15 +120,35 @@ async fn b091_j10_a_form_counts_only_from_its_own_session_and_origin() {
 async fn b091_every_answer_carries_the_security_headers() {
     let (house, _) = House::with_ask("headers", Effect::Write).await;
     let (cookie, _) = house.log_in().await;
-    for path in ["/", "/login", "/asks", "/nowhere", "/style.css"] {
-        let answer = house.get(path, &cookie).await;
-        let policy = &answer.headers["content-security-policy"];
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
-        assert!(!policy.contains("unsafe-inline") && !policy.contains("script-src"));
+    let asks = house.get("/asks", &cookie).await.body;
+    let script = asks.split("<script src=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(script.starts_with("/console-") && script.ends_with(".js"), "{script}");
+    for path in ["/", "/login", "/asks", "/nowhere", "/live", "/style.css", script] {
+        let answer = house.get(path, if path == "/live" { "" } else { &cookie }).await;
+        assert_eq!(
+            answer.headers["content-security-policy"],
+            "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+             form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+            "{path}"
+        );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
-        assert_eq!(answer.headers["cache-control"], "no-store");
-        assert!(!answer.body.contains("<script") && !answer.body.contains("style=\""), "{path}");
+        let kept = if path == script { "immutable" } else { "no-store" };
+        assert!(answer.headers["cache-control"].ends_with(kept), "{path}");
+        // The one script is a file; where nobody is logged in there is none.
+        let scripts = answer.body.matches("<script").count();
+        assert_eq!(scripts, usize::from(path == "/asks"), "{path}");
+        let inline =
+            |word: &str| word.starts_with("style=") || word.starts_with("on") && word.contains('=');
+        assert!(path == script || !answer.body.split_whitespace().any(inline), "{path}");
     }
+    let text = house.get(script, "").await;
+    assert_eq!(text.headers["content-type"], "text/javascript; charset=utf-8");
+    for sink in
+        ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function("]
+    {
+        assert!(!text.body.contains(sink), "{sink}");
+    }
+    assert_eq!(house.get("/console-0000000000000000.js", &cookie).await.status, 404);
     assert_eq!(house.get("/nowhere", &cookie).await.status, 404);
     assert_eq!(house.get("/asks/unknown", &cookie).await.status, 404);
     assert_eq!(house.get("/toolbox/Not_A_Name", &cookie).await.status, 400);
