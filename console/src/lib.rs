@@ -87,6 +87,8 @@ pub fn router(engine: Arc<Engine>, audit: Audit, settings: Settings) -> Router {
         .route("/toolbox/{tool}", get(pages::tool::show).post(pages::tool::try_it))
         .route("/runs", get(pages::runs::list))
         .route("/audit", get(pages::audit::list))
+        .route("/connect", get(pages::add::vendors))
+        .route("/connect/{vendor}", get(pages::add::show).post(pages::add::add))
         .route("/connections", get(pages::connections::list))
         .route("/connections/{slug}", post(pages::connections::change))
         .route(

@@ -2,6 +2,7 @@
 //! few that stand alone. Each page is a template with the values it shows;
 //! foreign text is made visible before it gets there and escaped inside it.
 
+pub(crate) mod add;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod asks;

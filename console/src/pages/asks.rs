@@ -31,11 +31,11 @@ struct ListPage {
 }
 
 /// A proposal that waits.
-struct Wanted {
-    path: String,
-    agent: String,
-    what: String,
-    until: String,
+pub(super) struct Wanted {
+    pub(super) path: String,
+    pub(super) agent: String,
+    pub(super) what: String,
+    pub(super) until: String,
 }
 
 struct Row {
@@ -104,9 +104,7 @@ pub(crate) async fn list(
     let asks = console.engine.asks().await?;
     let (open, settled): (Vec<_>, Vec<_>) = asks.iter().partition(|ask| ask.state == "open");
     let rows = |asks: Vec<&AskView>| asks.into_iter().map(row).collect();
-    let proposals = console.engine.proposals().await?;
-    let waits = |one: &&ProposalView| one.state == ProposalState::Open;
-    let proposals = proposals.iter().filter(waits).map(wanted).collect();
+    let proposals = waiting(&console).await?;
     let page = ListPage { frame, open: rows(open), settled: rows(settled), proposals };
     Ok(render(StatusCode::OK, &page))
 }
@@ -237,6 +235,13 @@ async fn page(
         expires: civil::time(ask.expires_ms),
     };
     Ok(render(status, &page))
+}
+
+/// The proposals that wait.
+pub(super) async fn waiting(console: &Console) -> Result<Vec<Wanted>, Problem> {
+    let proposals = console.engine.proposals().await?;
+    let waits = |one: &&ProposalView| one.state == ProposalState::Open;
+    Ok(proposals.iter().filter(waits).map(wanted).collect())
 }
 
 fn wanted(proposal: &ProposalView) -> Wanted {

@@ -18,7 +18,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use cambium_engine::port::RunRow;
 use cambium_engine::{EngineError, Version};
-use cambium_proxy::{Connection, ConnectionId, ConnectionStatus, Secret};
+use cambium_proxy::{AgentId, Connection, ConnectionStatus, Secret};
 use http::{HeaderMap, StatusCode, Uri};
 
 /// Runs looked through for the last calls of each connection.
@@ -88,7 +88,10 @@ pub(crate) async fn change(
     let done = match fields.text("do") {
         "revoke" => engine.revoke_connection(&visitor.proof, &id).await,
         "reconnect" => engine.reconnect_connection(&visitor.proof, &id, secret).await.map(drop),
-        "agents" => change_agents(&console, &visitor, &id, &fields).await,
+        "agents" => match whom(&console, &fields).await {
+            Ok(agents) => engine.change_scope(&visitor.proof, &id, &agents).await,
+            Err(error) => Err(error),
+        },
         _ => Err(EngineError::ArgumentInvalid {
             name: "do".to_owned(),
             reason: "must be revoke, reconnect or agents".to_owned(),
@@ -103,18 +106,20 @@ pub(crate) async fn change(
     }
 }
 
-/// Whom it is for, as it was ticked.
-async fn change_agents(
-    console: &Console,
-    visitor: &Visitor,
-    id: &ConnectionId,
-    fields: &Fields,
-) -> Result<(), EngineError> {
-    let engine = &console.engine;
+/// Where a person goes on once a connection is made.
+pub(super) fn onward(made: &Connection) -> String {
+    match made.status {
+        ConnectionStatus::Pending => format!("/connections/{}/authorize", made.slug),
+        ConnectionStatus::Connected | ConnectionStatus::Revoked => "/connections".to_owned(),
+    }
+}
+
+/// Whom a connection is for, as it was ticked; empty means every agent.
+pub(super) async fn whom(console: &Console, fields: &Fields) -> Result<Vec<AgentId>, EngineError> {
     let mut agents = Vec::new();
     if !fields.says("every_agent", "yes") {
         for named in fields.all("agent") {
-            agents.push(engine.agent(named).await?.id);
+            agents.push(console.engine.agent(named).await?.id);
         }
         if agents.is_empty() {
             return Err(EngineError::ArgumentInvalid {
@@ -123,7 +128,7 @@ async fn change_agents(
             });
         }
     }
-    engine.change_scope(&visitor.proof, id, &agents).await
+    Ok(agents)
 }
 
 async fn page(

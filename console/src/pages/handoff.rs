@@ -3,6 +3,7 @@
 //! goes straight to the vault. The link shows where; only the session decides.
 //! What was typed is shown again after a slip, a secret never.
 
+use super::connections::{onward, whom};
 use super::{Frame, render};
 use crate::Console;
 use crate::error::Problem;
@@ -91,10 +92,10 @@ struct Typed {
 }
 
 /// How the secret is typed.
-struct SecretField {
-    says: &'static str,
+pub(super) struct SecretField {
+    pub(super) says: &'static str,
     /// PEM has lines.
-    many: bool,
+    pub(super) many: bool,
 }
 
 struct Known {
@@ -187,18 +188,7 @@ async fn accept(
         engine.accept_credential(&visitor.proof, link, secret, same).await?;
         return Ok("/connections".to_owned());
     }
-    let mut agents = Vec::new();
-    if !fields.says("every_agent", "yes") {
-        for id in fields.all("agent") {
-            agents.push(engine.agent(id).await?.id);
-        }
-        if agents.is_empty() {
-            return Err(EngineError::ArgumentInvalid {
-                name: "agents".to_owned(),
-                reason: "tick at least one agent, or every agent".to_owned(),
-            });
-        }
-    }
+    let agents = whom(console, fields).await?;
     let words = |name| fields.all(name).map(str::trim).map(str::to_ascii_lowercase).collect();
     let acceptance = Acceptance {
         slug: fields.text("slug").trim().to_owned(),
@@ -208,10 +198,7 @@ async fn accept(
         typed: words("typed"),
     };
     let made = engine.accept_connection(&visitor.proof, link, acceptance, secret).await?;
-    Ok(match made.status {
-        ConnectionStatus::Pending => format!("/connections/{}/authorize", made.slug),
-        ConnectionStatus::Connected | ConnectionStatus::Revoked => "/connections".to_owned(),
-    })
+    Ok(onward(&made))
 }
 
 async fn page(
@@ -364,7 +351,7 @@ fn scheme_fields(scheme: &Scheme) -> Vec<(String, String)> {
         .collect()
 }
 
-fn secret_field(scheme: &Scheme) -> Option<SecretField> {
+pub(super) fn secret_field(scheme: &Scheme) -> Option<SecretField> {
     let (says, many) = match scheme {
         Scheme::None => return None,
         Scheme::Bearer => ("Token", false),

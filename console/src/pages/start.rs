@@ -1,7 +1,9 @@
 //! The first run, step by step: the passphrase that is set by now, an agent, the
-//! lines for its harness, and whether the harness has called. It needs no
-//! script: a page is looked at again, and says where one stands.
+//! lines for its harness, whether the harness has called, and from there on to a
+//! connection and a first tool. It needs no script: a page is looked at again,
+//! and says where one stands.
 
+use super::asks::{Wanted, waiting};
 use super::{Frame, render};
 use crate::Console;
 use crate::error::Problem;
@@ -10,7 +12,10 @@ use crate::{civil, visible};
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use cambium_engine::Connection;
+use cambium_proxy::ConnectionStatus;
 use http::{HeaderMap, StatusCode, Uri};
+use std::cmp::Reverse;
 
 /// What a harness is told, by its name.
 pub(super) struct Harness {
@@ -25,6 +30,19 @@ pub(super) struct Harness {
 struct StartPage {
     frame: Frame,
     agents: Vec<Step>,
+    /// A harness has.
+    called: bool,
+    ahead: Ahead,
+}
+
+/// What comes after the harness.
+struct Ahead {
+    /// What agents ask for meanwhile.
+    proposals: Vec<Wanted>,
+    /// The slugs of those that work.
+    connections: Vec<String>,
+    /// Newest first.
+    tools: Vec<String>,
 }
 
 /// One agent, and whether its harness has called.
@@ -40,7 +58,7 @@ struct ConnectedPage {
     frame: Frame,
     step: Step,
     harnesses: Vec<Harness>,
-    has_connection: bool,
+    ahead: Ahead,
 }
 
 pub(crate) async fn show(
@@ -51,8 +69,10 @@ pub(crate) async fn show(
     let visitor = Visitor::of(&console, &headers, uri.path()).await?;
     let frame = Frame::of(&console, &visitor).await?;
     let agents = console.engine.agents().await?;
-    let agents = agents.iter().map(|agent| step(&console, agent)).collect();
-    Ok(render(StatusCode::OK, &StartPage { frame, agents }))
+    let agents: Vec<Step> = agents.iter().map(|agent| step(&console, agent)).collect();
+    let called = agents.iter().any(|agent| agent.seen.is_some());
+    let ahead = ahead(&console).await?;
+    Ok(render(StatusCode::OK, &StartPage { frame, agents, called, ahead }))
 }
 
 pub(crate) async fn connected(
@@ -64,10 +84,22 @@ pub(crate) async fn connected(
     let visitor = Visitor::of(&console, &headers, uri.path()).await?;
     let frame = Frame::of(&console, &visitor).await?;
     let agent = console.engine.agent(&id).await?;
-    let has_connection = !console.engine.connections().await?.is_empty();
     let harnesses = harnesses(&console);
     let step = step(&console, &agent);
-    Ok(render(StatusCode::OK, &ConnectedPage { frame, step, harnesses, has_connection }))
+    let ahead = ahead(&console).await?;
+    Ok(render(StatusCode::OK, &ConnectedPage { frame, step, harnesses, ahead }))
+}
+
+async fn ahead(console: &Console) -> Result<Ahead, Problem> {
+    let connections = console.engine.connections().await?;
+    let works = |one: &&Connection| one.status == ConnectionStatus::Connected;
+    let mut tools = console.engine.tools().await?;
+    tools.sort_by_key(|version| Reverse(version.published_ms));
+    Ok(Ahead {
+        proposals: waiting(console).await?,
+        connections: connections.iter().filter(works).map(|one| visible::line(&one.slug)).collect(),
+        tools: tools.iter().map(|version| visible::line(&version.tool.to_string())).collect(),
+    })
 }
 
 fn step(console: &Console, agent: &cambium_engine::Agent) -> Step {

@@ -186,6 +186,7 @@ async fn b089_a_tool_has_its_versions_a_difference_and_a_dry_run() {
             "By tool",
             "acme__pay",
             "<svg class=\"chart\"",
+            "<rect x=\"0\"",
             "Newest",
             "acme__pay version 2",
             "(dry run)",
@@ -307,9 +308,81 @@ async fn b091_the_first_run_goes_from_the_link_to_a_harness_that_has_called() {
     let waiting = house.get(&at, &cookie).await.body;
     assert!(waiting.contains("has not called") && waiting.contains("Look again"), "{waiting}");
     assert!(!waiting.contains(&token));
-    house.engine.authenticate(&token).await.unwrap();
+    assert!(!waiting.contains("<h2>A service"), "one step after the other: {waiting}");
+    let caller = house.engine.authenticate(&token).await.unwrap();
     let connected = house.get(&at, &cookie).await.body;
-    assert!(connected.contains("Connected: its harness called last at"), "{connected}");
-    assert!(house.get("/start", &cookie).await.body.contains("connected: called last"));
+    in_order(
+        &connected,
+        &["Connected: its harness called last at", "<h2>A service", "/connect", "<h2>A tool"],
+    );
+    let start = house.get("/start", &cookie).await.body;
+    in_order(&start, &["A harness has called", "<strong>Connect a service", "connected: called"]);
     assert_eq!(house.get("/start/nobody", &cookie).await.status, 404);
+
+    // What the agent asks for is on the way, and so is what there is to add.
+    let wanted = cambium_engine::WantedConnection {
+        vendor: "bank".into(),
+        primary_host: "api.bank.com".into(),
+        scheme: "bearer".into(),
+        ..Default::default()
+    };
+    house.engine.propose_connection(&caller, wanted).await.unwrap();
+    for path in [&*at, "/start"] {
+        let page = house.get(path, &cookie).await.body;
+        in_order(&page, &["Your agent asks you", "/handoff/", "a connection to bank"]);
+    }
+    let vendors = house.get("/connect", &cookie).await.body;
+    in_order(&vendors, &["/connect/github", "api.github.com", "/connect/xero"]);
+    let ask = house.get("/connect/github", &cookie).await.body;
+    assert!(ask.contains("uploads.github.com") && ask.contains("checked"), "{ask}");
+    let add = format!("form={form}&slug=github&display_name=GitHub&secret={CANARY}&agent={agent}");
+    let done = house.post("/connect/github", &cookie, &add).await;
+    assert_eq!((done.status, &*done.headers["location"]), (303, "/connections"));
+    let made = house.engine.connection("github").await.unwrap();
+    assert_eq!((made.status, made.hosts.len()), (ConnectionStatus::Connected, 2));
+    assert!(made.overrides.graphql.is_some(), "what is known of the vendor's ways holds");
+    assert_eq!(house.engine.scope_of(&made.id).await.unwrap(), [agent]);
+    let page = house.get(&at, &cookie).await.body;
+    in_order(
+        &page,
+        &["Connected: github", "<h2>A tool", "Tell your agent what you want of github"],
+    );
+
+    let source = "export const description = 'Reads';\n\
+                  export const inputSchema = { type: 'object' };\n\
+                  export default async (ctx) => ctx.fetch('/user');";
+    let tool = ToolName::new("github", "user").unwrap();
+    let request =
+        PublishRequest { tool, connection: Some("github".into()), source: source.to_owned() };
+    house.engine.publish(&Publisher::Person { promote_for: None }, request).await.unwrap();
+    let page = house.get("/start", &cookie).await.body;
+    in_order(&page, &["A service is connected", "A tool is there", "/toolbox/github__user"]);
+}
+
+#[tokio::test]
+async fn b089_a_known_service_is_connected_on_its_page() {
+    let (house, _) = House::with_ask("known", Effect::Write).await;
+    let (cookie, form) = house.log_in().await;
+    let at = "/connect/google-gmail";
+    assert_eq!(house.get(at, "").await.headers["location"], format!("/login?next={at}"));
+    assert_eq!(house.get("/connect/nobody", &cookie).await.status, 404);
+    let common = format!("form={form}&display_name=Mail&every_agent=yes&secret={CANARY}");
+    assert_eq!(house.post(at, &cookie, &common.replace(&form, "x")).await.status, 403);
+    for (body, said) in [
+        (format!("{common}&slug=mail"), "client_id"),
+        (format!("{common}&slug=mail&field-client_id=++"), "client_id"),
+        (format!("{common}&slug=M+L&field-client_id=me"), "is not a tool name"),
+        (format!("{common}&slug=acme&field-client_id=me"), "acme"),
+        (format!("{common}&slug=mail&field-client_id=me").replace("every_agent", "no"), "tick"),
+    ] {
+        let slip = house.post(at, &cookie, &body).await;
+        assert_eq!(slip.status, 400, "{body}: {}", slip.body);
+        assert!(slip.body.contains(said) && slip.body.contains("Nothing was done"), "{said}");
+        assert!(slip.body.contains("value=\"Mail\"") && !slip.body.contains(CANARY), "{body}");
+    }
+    let body = format!("{common}&slug=mail&field-client_id=me");
+    let done = house.post(at, &cookie, &body).await;
+    assert_eq!((done.status, &*done.headers["location"]), (303, "/connections/mail/authorize"));
+    let made = house.engine.connection("mail").await.unwrap();
+    assert_eq!((&*made.vendor, made.status), ("google-gmail", ConnectionStatus::Pending));
 }
