@@ -76,8 +76,14 @@ fn b088_b089_b090_b091_the_pages_hold_in_a_real_browser_with_and_without_scripts
     let shots = shots
         .map_or_else(|| home.path().join("screenshots"), |to| PathBuf::from(to).join("console"));
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/browser/pages.mjs");
+    // As an agent calls while a page is open.
+    let call = home.command(&["run", "shop"]);
+    let words: Vec<_> = call.get_args().map(|word| word.to_str().unwrap()).collect();
     let done = Command::new(node)
         .arg(script)
+        .env("CAMBIUM", call.get_program())
+        .env("CALL", serde_json::to_string(&words).unwrap())
+        .env("TOKEN", &token)
         .env("URL", &server.url)
         .env("PASSPHRASE", PASSPHRASE)
         .env("CHROMIUM", chromium)
