@@ -83,7 +83,10 @@ pub(crate) async fn submit(
             Ok(with_cookie(Redirect::to(&next).into_response(), Some(&token)))
         }
         Err(EngineError::PersonRequired) => {
-            let fault = "That is not right. A code is good once and for ten minutes.".to_owned();
+            let fault =
+                "That is not right. A code is good once and for ten minutes; `cambium code` in a \
+                         terminal shows another."
+                    .to_owned();
             page(&console, StatusCode::FORBIDDEN, &next, code, Some(fault)).await
         }
         Err(error @ (EngineError::OutOfRange { .. } | EngineError::ArgumentInvalid { .. })) => {

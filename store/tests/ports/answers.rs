@@ -1,11 +1,9 @@
 //! Asks, their answers, and what a revoke takes of both.
 
 use super::{again, common::*, conflict};
-use cambium_engine::port::{
-    AgentStore, AskState, AskStore, ConnectionStore, Moved, Revoked, SetStore, ToolStore,
-};
-use cambium_proxy::{Answer, ApprovalSource, ConnectionSource, ConnectionStatus, PermitKey, SecretStore};
-use cambium_store::Store;
+use cambium_engine::MoveCause;
+use cambium_engine::port::{AskState, AskStore, ConnectionStore, Revoked, SetStore, ToolStore};
+use cambium_proxy::{Answer, ApprovalSource, ConnectionSource, ConnectionStatus, PermitKey};
 
 #[tokio::test]
 async fn asks_are_opened_and_settled_once() {

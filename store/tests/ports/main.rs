@@ -8,13 +8,11 @@ mod common;
 
 use cambium_engine::MoveCause;
 use cambium_engine::port::{
-    AgentStore, AskState, AskStore, CodeRow, ConnectionStore, DocumentRow, DocumentStore, Moved,
-    PersonRow, PersonStore, PublishRow, Revoked, RunEnd, RunStore, SessionRow, SetStore,
-    StoredResult, ToolStore,
+    AgentStore, CodeRow, ConnectionStore, DocumentRow, DocumentStore, Moved, PersonRow,
+    PersonStore, PublishRow, RunEnd, RunStore, SessionRow, SetStore, StoredResult, ToolStore,
 };
 use cambium_proxy::{
-    Answer, ApprovalSource, AuditSink, ConnectionSource, ConnectionStatus, ContentHash, PermitKey,
-    RunId, SealedSecret, SecretStore, StoreFault,
+    AuditSink, ConnectionSource, ContentHash, RunId, SealedSecret, SecretStore, StoreFault,
 };
 use cambium_store::Store;
 use common::*;
