@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -92,6 +92,7 @@ pub fn raw(bytes: impl Into<Vec<u8>>) -> Vec<Step> {
 pub(crate) struct Shared {
     script: Script,
     heard: Mutex<Vec<Heard>>,
+    forgets: AtomicBool,
     connections: AtomicUsize,
     released: watch::Sender<bool>,
     news: watch::Sender<usize>,
@@ -138,6 +139,7 @@ impl Vendor {
         let shared = Arc::new(Shared {
             script,
             heard: Mutex::default(),
+            forgets: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             released: watch::Sender::new(false),
             news: watch::Sender::new(0),
@@ -149,6 +151,11 @@ impl Vendor {
     /// What it got so far.
     pub fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps nothing of what it hears from here on: for who asks a million times.
+    pub fn forget(&self) {
+        self.shared.forgets.store(true, Ordering::Relaxed);
     }
 
     /// TCP connections so far, whatever became of them.
@@ -284,9 +291,12 @@ impl Shared {
         peer: Option<Vec<u8>>,
     ) -> Heard {
         let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let heard = Heard { number: all.len(), connection, head, body, peer };
-        all.push(heard.clone());
-        self.news.send_replace(all.len());
+        let number = *self.news.borrow();
+        let heard = Heard { number, connection, head, body, peer };
+        if !self.forgets.load(Ordering::Relaxed) {
+            all.push(heard.clone());
+        }
+        self.news.send_replace(number + 1);
         heard
     }
 

@@ -276,6 +276,11 @@ pub(crate) fn call_tool(home: &Home, token: &str, name: &str, arguments: &Value)
 
 /// The demo's shop as a connection, by a person.
 pub(crate) fn connect_shop(home: &Home, port: u16, ca_pem: &str) {
+    connect_shop_with(home, port, ca_pem, "shop-token");
+}
+
+/// The same with a credential of one's own.
+pub(crate) fn connect_shop_with(home: &Home, port: u16, ca_pem: &str, secret: &str) {
     let ca = home.write("ca.pem", ca_pem);
     let (host, range) = (format!("localhost:{port}"), format!("127.0.0.1/32:{port}"));
     let six = format!("::1/128:{port}");
@@ -292,5 +297,5 @@ pub(crate) fn connect_shop(home: &Home, port: u16, ca_pem: &str) {
         "--allow-private",
         &six,
     ];
-    home.run_with(&add, "shop-token").ok();
+    home.run_with(&add, secret).ok();
 }
