@@ -2,9 +2,9 @@
 //! SQLite on disk, sealed secret, audit, redaction, every layer of the jail.
 
 use cambium_engine::{
-    Authors, CallRequest, Caller, CheckReport, Checker, DocumentFault, Drafts, Engine, Envelope,
-    Live, NewAgent, NewConnection, Parts, PersonCredential, PublishRequest, Publisher, Settings,
-    Status, ToolName, Wanted, check_importing, check_module, draft_document,
+    Authors, CallRequest, Caller, CheckReport, Checker, DocumentFault, Drafts, Engine, EngineError,
+    Envelope, Live, NewAgent, NewConnection, Parts, PersonCredential, PublishRequest, Publisher,
+    Settings, Status, ToolName, Wanted, check_importing, check_module, draft_document,
 };
 use cambium_isolate::{IsolateConfig, IsolateSandbox};
 use cambium_mcp::{HttpConfig, http_service};
@@ -13,7 +13,7 @@ use cambium_proxy::{
     Vault,
 };
 use cambium_sandbox_tests::bench::Names;
-use cambium_sandbox_tests::vendor::{Vendor, answer};
+use cambium_sandbox_tests::vendor::{Step, Vendor, answer};
 use cambium_store::Store;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) const HOST: &str = "api.shop.test";
 /// The credential the vendor wants to see.
 pub(crate) const TOKEN: &str = "bench-token-0123456789abcdef";
 /// The tool that is called.
-const TOOL: &str = r#"
+pub(crate) const TOOL: &str = r#"
 export const description = "Lists orders.";
 export const inputSchema = {
   type: "object",
@@ -39,6 +39,21 @@ export default async function (ctx: Context, input: Input) {
   const response = await ctx.fetch(`/orders?limit=${input.limit ?? 20}`);
   const { orders } = await response.json();
   return orders.map((order: any) => ({ id: order.id, total: order.total }));
+}
+"#;
+
+/// The tool that writes.
+const WRITING: &str = r#"
+export const description = "Orders an item.";
+export const inputSchema = {
+  type: "object",
+  properties: { item: { type: "string" } },
+  required: ["item"],
+  additionalProperties: false,
+} as const;
+export default async function (ctx: Context, input: Input) {
+  const response = await ctx.fetch("/orders", { method: "POST", body: JSON.stringify(input) });
+  return await response.json();
 }
 "#;
 
@@ -72,6 +87,11 @@ impl Checker for InProcess {
 
 /// A vendor that lists twenty orders to who shows the token.
 pub(crate) async fn vendor() -> Vendor {
+    vendor_after(&[]).await
+}
+
+/// The same, which takes some steps before each answer.
+pub(crate) async fn vendor_after(first: &'static [Step]) -> Vendor {
     let orders: Vec<_> = (0..20)
         .map(|n| json!({ "id": n, "customer": "C-17", "total": 1999 + n, "note": "leave at the door" }))
         .collect();
@@ -80,7 +100,8 @@ pub(crate) async fn vendor() -> Vendor {
         if heard.header("authorization") != [format!("Bearer {TOKEN}")] {
             return answer("401 Unauthorized", "", b"");
         }
-        answer("200 OK", "content-type: application/json\r\n", &body)
+        let orders = answer("200 OK", "content-type: application/json\r\n", &body);
+        [first, &orders].concat()
     };
     Vendor::start(&[HOST, "localhost"], Arc::new(script)).await
 }
@@ -97,7 +118,8 @@ pub(crate) struct House {
     pub(crate) proxy: Arc<Proxy>,
     /// Its vault.
     pub(crate) vault: Arc<Vault>,
-    sandbox: Arc<IsolateSandbox>,
+    /// Where its workers come from.
+    pub(crate) sandbox: Arc<IsolateSandbox>,
     directory: PathBuf,
 }
 
@@ -111,48 +133,26 @@ impl House {
     pub(crate) async fn at(vendor: SocketAddr, ca_pem: &str, pool: usize, name: &str) -> Self {
         let directory =
             std::env::temp_dir().join(format!("cambium-call-{}-{name}", std::process::id()));
+        Self::made(directory, vendor, ca_pem, pool).await
+    }
+
+    /// The same in a directory that may be opened again.
+    pub(crate) async fn made(
+        directory: PathBuf,
+        vendor: SocketAddr,
+        ca_pem: &str,
+        pool: usize,
+    ) -> Self {
         std::fs::create_dir_all(&directory).expect("a directory of our own");
-        let vault = Vault::open(&KeySource::File(directory.join("key"))).expect("a vault");
-        let vault = Arc::new(vault);
-        let store = Arc::new(
-            Store::open(&directory.join("store"), vault.mac_key("ledger")).await.expect("a store"),
-        );
-        let names = Names::default();
-        names.set(HOST, &[&["127.0.0.1"]]);
-        let clock = Arc::new(SystemClock::default());
-        let proxy = Proxy::start(ProxyParts {
-            node: "bench".into(),
-            vault: vault.clone(),
-            audit: store.clone(),
-            approvals: store.clone(),
-            connections: store.clone(),
-            secrets: store.clone(),
-            resolver: Arc::new(names),
-            clock: clock.clone(),
-            limits: Limits::default(),
-            own_addresses: Vec::new(),
-        });
-        let proxy = proxy.await.expect("a proxy");
-        let config = IsolateConfig { pool, ..IsolateConfig::default() };
-        let sandbox = Arc::new(IsolateSandbox::start(config).await.expect("a sandbox"));
-        let engine = Engine::start(Parts {
-            node: "bench".into(),
-            store,
-            proxy: proxy.clone(),
-            vault: vault.clone(),
-            sandbox: sandbox.clone(),
-            checker: Arc::new(InProcess),
-            authors: Authors::default(),
-            low_level: None,
-            clock,
-            settings: Settings {
-                console_url: "http://127.0.0.1:1".into(),
-                wait_budget: Duration::from_secs(1),
-            },
-        });
-        let engine = engine.await.expect("an engine");
-        let (caller, token) = furnish(&engine, vendor, ca_pem).await;
-        Self { engine, caller, token, proxy, vault, sandbox, directory }
+        let frame = Frame::open(&directory, pool).await;
+        let token = furnish(&frame.engine, vendor, ca_pem).await;
+        frame.house(directory, token).await
+    }
+
+    /// Opens one that [`House::leave`] has left.
+    pub(crate) async fn again(directory: PathBuf, token: String, pool: usize) -> Self {
+        let frame = Frame::open(&directory, pool).await;
+        frame.house(directory, token).await
     }
 
     /// One call of the tool; panics when it did not list the orders.
@@ -162,17 +162,36 @@ impl House {
 
     /// The same for one of several agents.
     pub(crate) async fn call_as(&self, caller: &Caller) -> Envelope {
-        let request = CallRequest {
-            tool: ToolName::parse("shop__list-orders").expect("a name"),
-            input: json!({ "limit": 20 }),
-            dry_run: false,
-            detached: false,
-            timeout_seconds: None,
-        };
-        let live = Live::new(CancellationToken::new());
-        let envelope = self.engine.call(caller, request, live).await;
+        let envelope = self.ask(caller, list_orders()).await;
         assert_eq!(envelope.status, Status::Ok, "{:?} {:?}", envelope.code, envelope.message);
         envelope
+    }
+
+    /// The same, unless the answer is `busy`.
+    pub(crate) async fn called_as(&self, caller: &Caller) -> bool {
+        let envelope = self.ask(caller, list_orders()).await;
+        let busy = envelope.code == Some("busy");
+        assert!(busy || envelope.status == Status::Ok, "{:?}", envelope.message);
+        !busy
+    }
+
+    /// Any call, however it ends.
+    pub(crate) async fn ask(&self, caller: &Caller, request: CallRequest) -> Envelope {
+        self.engine.call(caller, request, Live::new(CancellationToken::new())).await
+    }
+
+    /// Publishes a further version of the tool, told apart by a number, and the
+    /// tool that writes.
+    pub(crate) async fn publish(&self, number: usize) -> Result<(), EngineError> {
+        self.publish_as("shop__list-orders", format!("{TOOL}// {number}\n")).await?;
+        self.publish_as("shop__create-order", WRITING.into()).await
+    }
+
+    /// Publishes any source by a name.
+    pub(crate) async fn publish_as(&self, name: &str, source: String) -> Result<(), EngineError> {
+        let tool = ToolName::parse(name).expect("a name");
+        let request = PublishRequest { tool, connection: None, source };
+        self.engine.publish(&Publisher::Agent(self.caller.clone()), request).await.map(|_| ())
     }
 
     /// So many further agents.
@@ -218,14 +237,103 @@ impl House {
 
     /// Ends what runs and leaves nothing behind.
     pub(crate) async fn close(self) {
+        self.end().await;
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+
+    /// Ends what runs and leaves the directory.
+    pub(crate) async fn leave(self) {
+        self.end().await;
+    }
+
+    async fn end(&self) {
         self.engine.drain(Duration::from_secs(5)).await;
         self.sandbox.shutdown().await;
         self.proxy.stop().await;
-        remove(&self.directory);
     }
 }
 
-async fn furnish(engine: &Engine, vendor: SocketAddr, ca_pem: &str) -> (Caller, String) {
+/// The parts of a house, before anybody lives in it.
+struct Frame {
+    engine: Arc<Engine>,
+    proxy: Arc<Proxy>,
+    vault: Arc<Vault>,
+    sandbox: Arc<IsolateSandbox>,
+}
+
+impl Frame {
+    async fn open(directory: &Path, pool: usize) -> Self {
+        let vault = Vault::open(&KeySource::File(directory.join("key"))).expect("a vault");
+        let vault = Arc::new(vault);
+        let store = Arc::new(
+            Store::open(&directory.join("store"), vault.mac_key("ledger")).await.expect("a store"),
+        );
+        let names = Names::default();
+        names.set(HOST, &[&["127.0.0.1"]]);
+        let clock = Arc::new(SystemClock::default());
+        let proxy = Proxy::start(ProxyParts {
+            node: "bench".into(),
+            vault: vault.clone(),
+            audit: store.clone(),
+            approvals: store.clone(),
+            connections: store.clone(),
+            secrets: store.clone(),
+            resolver: Arc::new(names),
+            clock: clock.clone(),
+            limits: Limits::default(),
+            own_addresses: Vec::new(),
+        });
+        let proxy = proxy.await.expect("a proxy");
+        let config = IsolateConfig { pool, ..IsolateConfig::default() };
+        let sandbox = Arc::new(IsolateSandbox::start(config).await.expect("a sandbox"));
+        let engine = Engine::start(Parts {
+            node: "bench".into(),
+            store,
+            proxy: proxy.clone(),
+            vault: vault.clone(),
+            sandbox: sandbox.clone(),
+            checker: Arc::new(InProcess),
+            authors: Authors::default(),
+            low_level: None,
+            clock,
+            settings: Settings {
+                console_url: "http://127.0.0.1:1".into(),
+                wait_budget: Duration::from_secs(1),
+            },
+        });
+        let engine = engine.await.expect("an engine");
+        Self { engine, proxy, vault, sandbox }
+    }
+
+    async fn house(self, directory: PathBuf, token: String) -> House {
+        let Self { engine, proxy, vault, sandbox } = self;
+        let caller = engine.authenticate(&token).await.expect("a caller");
+        House { engine, caller, token, proxy, vault, sandbox, directory }
+    }
+}
+
+/// The call that is measured.
+pub(crate) fn list_orders() -> CallRequest {
+    CallRequest {
+        tool: ToolName::parse("shop__list-orders").expect("a name"),
+        input: json!({ "limit": 20 }),
+        dry_run: false,
+        detached: false,
+        timeout_seconds: None,
+    }
+}
+
+/// The call of the tool that writes, which only says what it would send.
+pub(crate) fn create_order() -> CallRequest {
+    CallRequest {
+        tool: ToolName::parse("shop__create-order").expect("a name"),
+        input: json!({ "item": "tea" }),
+        dry_run: true,
+        ..list_orders()
+    }
+}
+
+async fn furnish(engine: &Engine, vendor: SocketAddr, ca_pem: &str) -> String {
     let code = engine.issue_code().await.expect("a code");
     let proof = engine.prove_person(PersonCredential::Code(code)).await.expect("a person");
     let port = vendor.port();
@@ -247,10 +355,6 @@ async fn furnish(engine: &Engine, vendor: SocketAddr, ca_pem: &str) -> (Caller, 
     let caller = engine.authenticate(&token).await.expect("a caller");
     let tool = ToolName::parse("shop__list-orders").expect("a name");
     let request = PublishRequest { tool, connection: None, source: TOOL.into() };
-    engine.publish(&Publisher::Agent(caller.clone()), request).await.expect("a publish");
-    (caller, token)
-}
-
-fn remove(directory: &Path) {
-    let _ = std::fs::remove_dir_all(directory);
+    engine.publish(&Publisher::Agent(caller), request).await.expect("a publish");
+    token
 }

@@ -6,6 +6,7 @@
 
 use crate::figures::Row;
 use crate::house::House;
+use crate::process;
 use cambium_engine::Caller;
 use cambium_sandbox_tests::vendor::Vendor;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ const ROUNDS: usize = 3;
 /// Shares of the capacity, per cent.
 const SHARES: [usize; 4] = [30, 50, 70, 90];
 const POOL: usize = 2;
+/// Before a caller who was told `busy` comes again.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn run(vendor: &Vendor) -> Value {
     let house = Arc::new(House::build(vendor, POOL, "load").await);
@@ -35,9 +38,11 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
     for _ in 0..ROUNDS {
         for (at, callers) in CALLERS.into_iter().enumerate() {
             let began = Instant::now();
-            closed[at].0.push(closed_loop(&house, &agents, callers).await);
+            let (times, busy) = closed_loop(&house, &agents, callers, CALLS).await;
+            assert_eq!(busy, 0, "{callers} callers have places");
+            closed[at].0.push(times);
             closed[at].1.push(CALLS as f64 / began.elapsed().as_secs_f64());
-            closed[at].2 = closed[at].2.max(resident_kib());
+            closed[at].2 = closed[at].2.max(process::resident_kib());
         }
     }
     println!(
@@ -70,23 +75,37 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
     json!({ "closed": rows, "open": open, "capacity": capacity })
 }
 
-async fn closed_loop(house: &Arc<House>, agents: &Arc<Vec<Caller>>, callers: usize) -> Vec<f64> {
-    let left = Arc::new(AtomicUsize::new(CALLS));
+/// So many calls by callers who do not wait: microseconds of each, and how often
+/// one was told `busy` and came again.
+pub(crate) async fn closed_loop(
+    house: &Arc<House>,
+    agents: &Arc<Vec<Caller>>,
+    callers: usize,
+    calls: usize,
+) -> (Vec<f64>, usize) {
+    let left = Arc::new(AtomicUsize::new(calls));
+    let busy = Arc::new(AtomicUsize::new(0));
     let mut callers_at_work = tokio::task::JoinSet::new();
     for number in 0..callers {
-        let (house, agents, left) = (house.clone(), agents.clone(), left.clone());
+        let (house, agents) = (house.clone(), agents.clone());
+        let (left, busy) = (left.clone(), busy.clone());
         callers_at_work.spawn(async move {
+            let caller = &agents[number % agents.len()];
             let mut times = Vec::new();
             let one_less = |left: usize| left.checked_sub(1);
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
                 let began = Instant::now();
-                house.call_as(&agents[number % AGENTS]).await;
+                while !house.called_as(caller).await {
+                    busy.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
                 times.push(began.elapsed().as_secs_f64() * 1e6);
             }
             times
         });
     }
-    callers_at_work.join_all().await.concat()
+    let times = callers_at_work.join_all().await.concat();
+    (times, busy.load(Ordering::Relaxed))
 }
 
 async fn open_loop(house: &Arc<House>, agents: &Arc<Vec<Caller>>, rate: f64) -> Vec<f64> {
@@ -102,11 +121,4 @@ async fn open_loop(house: &Arc<House>, agents: &Arc<Vec<Caller>>, rate: f64) -> 
         });
     }
     calls.join_all().await
-}
-
-/// Of this process: engine, proxy, store and the bench's own vendor.
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }

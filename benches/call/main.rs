@@ -4,22 +4,31 @@
 //!
 //! `cargo bench --bench call`, or `benches/side_by_side/run` with the peers; a
 //! word chooses one table: `call`, `hop`, `memory`, `check`, `bombs`, `load` or `toolbox`;
-//! `quick` is the guard that CI runs. With `CAMBIUM_FIGURES` naming a directory,
+//! only by its name `growth`, which imports a hundred thousand tools in a process of its own;
+//! `quick` and `soak --minutes 5` are the guards that CI runs. With `CAMBIUM_FIGURES` naming a directory,
 //! the figures are written there as JSON and as a chart.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods, missing_docs)]
 
 mod bombs;
+mod burst;
 mod chart;
 mod check;
 mod figures;
+mod growth;
 mod hop;
 mod house;
 mod load;
 mod memory;
 mod peers;
+mod process;
 mod quick;
+mod soak;
+mod stdio;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 mod toolbox;
+mod verdict;
 
 use figures::Row;
 use house::House;
@@ -36,6 +45,8 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 5;
 const WARM_UP: usize = 30;
 const CALLS: usize = 200;
+/// What is run only by its name, and fails when it does not hold.
+const GUARDS: [&str; 2] = ["quick", "soak"];
 /// A `deno run` takes tens of milliseconds.
 const PROCESSES: usize = 10;
 
@@ -43,18 +54,27 @@ fn main() -> ExitCode {
     if let Some(ended) = cambium_isolate::role_main(&[]) {
         return ended;
     }
-    let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let wanted = |word: &str| words.is_empty() || words.iter().any(|given| given == word);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let wanted = |word: &str| words.is_empty() || words.iter().any(|given| *given == word);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let held = runtime.expect("a runtime").block_on(async {
+        if growth::part().await {
+            return Ok(());
+        }
         let vendor = house::vendor().await;
         let peers = peers::Peers::find(&vendor);
         let mut json = Map::new();
         let mut held = Ok(());
-        if words.iter().any(|word| word == "quick") {
+        if words.iter().any(|word| *word == "quick") {
             let (figures, kept) = quick::run(&vendor, quick::found(peers.as_ref())).await;
             json.insert("quick".into(), figures);
-            held = kept;
+            held = kept.map_err(|worse| format!("slower than the baseline allows: {worse}"));
+        }
+        if words.iter().any(|word| *word == "soak") {
+            let (figures, kept) = soak::run(&vendor, soak::minutes(&arguments)).await;
+            json.insert("soak".into(), figures);
+            held = held.and(kept.map_err(|broken| format!("the soak does not hold: {broken}")));
         }
         if wanted("call") {
             json.insert("call".into(), call(&vendor, peers.as_ref()).await);
@@ -77,30 +97,41 @@ fn main() -> ExitCode {
         if wanted("toolbox") {
             json.insert("toolbox".into(), toolbox::run(&vendor).await);
         }
-        write_figures(&json);
+        let mut drawn = None;
+        if words.iter().any(|word| *word == "growth") {
+            let (figures, chart) = growth::run(&vendor).await;
+            json.insert("growth".into(), figures);
+            drawn = Some(chart);
+        }
+        // A guard measures whatever build CI has made: beside the tables, not over them.
+        let guard = words.iter().find(|word| GUARDS.contains(&word.as_str()));
+        write_figures(&json, guard.map_or("figures", |word| word), drawn);
         println!("\n{:#}", Value::Object(json));
         held
     });
     match held {
         Ok(()) => ExitCode::SUCCESS,
         Err(worse) => {
-            eprintln!("slower than the baseline allows: {worse}");
+            eprintln!("{worse}");
             ExitCode::FAILURE
         }
     }
 }
 
 /// Writes the figures where the environment says.
-fn write_figures(json: &Map<String, Value>) {
+fn write_figures(json: &Map<String, Value>, name: &str, growth: Option<String>) {
     let Some(folder) = std::env::var_os("CAMBIUM_FIGURES").map(std::path::PathBuf::from) else {
         return;
     };
     std::fs::create_dir_all(&folder).expect("the directory for the figures");
     let text = format!("{:#}\n", Value::Object(json.clone()));
-    std::fs::write(folder.join("figures.json"), text).expect("the figures");
+    std::fs::write(folder.join(format!("{name}.json")), text).expect("the figures");
     if let Some(rows) = json.get("call").and_then(|call| call["rows"].as_array()) {
         let chart = chart::bars("One call, median and 99th percentile (logarithmic)", rows);
         std::fs::write(folder.join("call.svg"), chart).expect("the chart");
+    }
+    if let Some(chart) = growth {
+        std::fs::write(folder.join("growth.svg"), chart).expect("the chart");
     }
 }
 
@@ -117,7 +148,9 @@ async fn call(
         "engine call, one ready worker: fresh process, module, one fetch",
         "engine call, empty pool",
         "the same through MCP (streamable HTTP), rmcp's client",
+        "the same through MCP (stdio), `cambium mcp` and server processes of their own",
         "plain MCP server (TypeScript SDK 1.32.2), no sandbox, rmcp's client",
+        "the same plain MCP server over stdio, rmcp's client",
         "isolated-vm 7.0.1 on Node 24.21, fresh isolate",
         "workerd 1.20261117.1, dynamic worker, over loopback HTTP",
         "node:vm, fresh context",
@@ -129,9 +162,11 @@ async fn call(
     .into();
     let mut stages = Stages::default();
     let mut cpu = Cpu::default();
+    let piped = stdio::ours(vendor).await;
     for _ in 0..WARM_UP {
         warm.call().await;
         cold.call().await;
+        through(&piped.client).await;
     }
     let serving = peers.map(|peers| (peers.mcp_server(), peers.workerd()));
     let served = match &serving {
@@ -139,32 +174,36 @@ async fn call(
         Some((mcp, workerd)) => {
             let mut caller = peers::Caller::to(workerd.port).await;
             let plain = mcp_client(mcp.port, None).await;
+            let plain_piped = stdio::theirs(peers.expect("they serve")).await;
             for _ in 0..WARM_UP {
                 caller.call().await;
                 through(&plain).await;
+                through(&plain_piped.client).await;
             }
-            Some((plain, workerd))
+            Some((plain, plain_piped, workerd))
         }
     };
     for _ in 0..ROUNDS {
-        let before = peers::cpu_seconds("self");
+        let before = process::cpu_seconds("self");
         rows[0].push(timed(CALLS, async || warm.call().await, |_| {}).await);
-        cpu.ours += peers::cpu_seconds("self") - before;
+        cpu.ours += process::cpu_seconds("self") - before;
         let look = |envelope| stages.add(envelope);
         rows[1].push(timed(CALLS, async || cold.call().await, look).await);
         rows[2].push(timed(CALLS, async || through(&client).await, |()| {}).await);
-        let (Some(peers), Some((plain, workerd))) = (peers, &served) else { continue };
-        rows[3].push(timed(CALLS, async || through(plain).await, |()| {}).await);
-        rows[4].push(peers.in_node("isolated_vm.mjs", CALLS));
+        rows[3].push(timed(CALLS, async || through(&piped.client).await, |()| {}).await);
+        let (Some(peers), Some((plain, plain_piped, workerd))) = (peers, &served) else { continue };
+        rows[4].push(timed(CALLS, async || through(plain).await, |()| {}).await);
+        rows[5].push(timed(CALLS, async || through(&plain_piped.client).await, |()| {}).await);
+        rows[6].push(peers.in_node("isolated_vm.mjs", CALLS));
         // It closes a connection that was idle for the other rows.
         let mut caller = peers::Caller::to(workerd.port).await;
         let before = workerd.cpu_seconds();
-        rows[5].push(timed(CALLS, async || caller.call().await, |()| {}).await);
+        rows[7].push(timed(CALLS, async || caller.call().await, |()| {}).await);
         cpu.workerd += workerd.cpu_seconds() - before;
-        rows[6].push(peers.in_node("node_vm.mjs", CALLS));
-        rows[7].push(peers.in_node("worker_thread.mjs", CALLS));
-        rows[8].push(peers.in_node("quickjs.mjs", CALLS));
-        rows[9].push(peers.deno_run(PROCESSES));
+        rows[8].push(peers.in_node("node_vm.mjs", CALLS));
+        rows[9].push(peers.in_node("worker_thread.mjs", CALLS));
+        rows[10].push(peers.in_node("quickjs.mjs", CALLS));
+        rows[11].push(peers.deno_run(PROCESSES));
     }
     rows.retain(|row| row.calls() > 0);
     println!("{}", figures::table(&rows));
@@ -217,10 +256,15 @@ async fn mcp_client(port: u16, token: Option<&str>) -> Client {
 }
 
 async fn through(client: &Client) {
+    assert_eq!(try_through(client).await, Ok(()));
+}
+
+/// One call through MCP; what went wrong is the error.
+async fn try_through(client: &Client) -> Result<(), String> {
     let params = CallToolRequestParams::new("shop__list-orders")
         .with_arguments(json!({ "limit": 20 }).as_object().cloned().expect("an object"));
-    let answer = client.call_tool(params).await.expect("an answer");
-    assert_ne!(answer.is_error, Some(true), "{answer:?}");
+    let answer = client.call_tool(params).await.map_err(|error| error.to_string())?;
+    if answer.is_error == Some(true) { Err(format!("{answer:?}")) } else { Ok(()) }
 }
 
 /// Times each of `calls` in turn, microseconds.

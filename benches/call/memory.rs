@@ -3,8 +3,8 @@
 
 use crate::house::House;
 use crate::peers::Peers;
+use crate::process::{children, pss};
 use cambium_sandbox_tests::vendor::Vendor;
-use std::fs;
 
 /// Ready workers.
 const ALIVE: usize = 20;
@@ -44,26 +44,4 @@ async fn per_worker(vendor: &Vendor) -> u64 {
     let average = sizes.iter().sum::<u64>() / (sizes.len().max(1) as u64);
     house.close().await;
     average
-}
-
-fn children() -> Vec<u32> {
-    let own = std::process::id();
-    let Ok(list) = fs::read_to_string(format!("/proc/{own}/task/{own}/children")) else {
-        return Vec::new();
-    };
-    let mut all: Vec<u32> = list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-    for task in fs::read_dir(format!("/proc/{own}/task")).into_iter().flatten().flatten() {
-        let path = task.path().join("children");
-        let list = fs::read_to_string(path).unwrap_or_default();
-        all.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-    }
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-fn pss(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }

@@ -3,12 +3,20 @@
 //! redaction) is said beside the figures in `docs/budget.md`.
 
 use crate::house::TOKEN;
+use crate::process::cpu_seconds;
 use cambium_sandbox_tests::vendor::Vendor;
 use http_body_util::{BodyExt, Empty};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A script hangs after this and so much for each call.
+const HANGS: Duration = Duration::from_secs(20);
+/// See above.
+const A_CALL: Duration = Duration::from_millis(400);
+/// Runs of a script that hangs.
+const TRIES: usize = 3;
 
 /// The installed peers.
 pub(crate) struct Peers {
@@ -36,15 +44,6 @@ impl Serving {
     pub(crate) fn cpu_seconds(&self) -> f64 {
         cpu_seconds(&self.child.id().to_string())
     }
-}
-
-/// CPU seconds a process and its waited-for children have used.
-pub(crate) fn cpu_seconds(process: &str) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let ticks = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<f64>().ok());
-    // The kernel reports in hundredths of a second on every Linux.
-    ticks.sum::<f64>() / 100.0
 }
 
 impl Peers {
@@ -110,12 +109,31 @@ impl Peers {
         command
     }
 
-    /// What a Node script prints as JSON.
+    /// What a Node script prints as JSON. One that hangs (isolated-vm has, under
+    /// load) is ended and begun again.
     fn printed<T: serde::de::DeserializeOwned>(&self, script: &str, calls: usize) -> T {
-        let mut command = self.node(script);
-        let out = command.env("CALLS", calls.to_string()).output().expect("Node runs");
-        assert!(out.status.success(), "{script} ended with {}", out.status);
-        serde_json::from_slice(&out.stdout).expect("JSON")
+        let most = HANGS + A_CALL * u32::try_from(calls).expect("a count of calls");
+        for _ in 0..TRIES {
+            let mut command = self.node(script);
+            command.env("CALLS", calls.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("Node runs");
+            let mut stdout = child.stdout.take().expect("stdout is piped");
+            let (sender, printed) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let mut text = Vec::new();
+                let read = stdout.read_to_end(&mut text).map(|_| text);
+                let _ = sender.send(read);
+            });
+            if let Ok(text) = printed.recv_timeout(most) {
+                let status = child.wait().expect("a child of ours");
+                assert!(status.success(), "{script} ended with {status}");
+                return serde_json::from_slice(&text.expect("its output")).expect("JSON");
+            }
+            eprintln!("{script} hangs after {} s and is begun again", most.as_secs());
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        panic!("{script} hangs each time");
     }
 
     /// Times of a peer in one Node process, microseconds.
@@ -151,6 +169,13 @@ impl Peers {
         let mut child = spawned.expect("Node runs");
         let port = first_line(&mut child).trim().parse().expect("a port");
         Serving { child, port }
+    }
+
+    /// The same server over its standard input and output.
+    pub(crate) fn mcp_over_stdio(&self) -> Command {
+        let mut command = self.node("mcp_server.mjs");
+        command.arg("stdio");
+        command
     }
 
     /// workerd with the worker that loads a fresh one for each request.

@@ -85,7 +85,7 @@ pub(crate) async fn run(vendor: &Vendor) -> Value {
 }
 
 /// Imports so many operations and promotes twenty of them.
-async fn fill(house: &House, tools: usize) {
+pub(crate) async fn fill(house: &House, tools: usize) {
     let proof = person(house).await;
     for first in (0..tools).step_by(DOCUMENT) {
         let document = document(first, (tools - first).min(DOCUMENT));

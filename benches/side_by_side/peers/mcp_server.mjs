@@ -1,11 +1,13 @@
 // A plain MCP server of the TypeScript SDK with the tool built in: no sandbox, no proxy, no audit; the
-// credential is in its own memory. Streamable HTTP without sessions; prints its port, ends with its stdin.
+// credential is in its own memory. Streamable HTTP, and prints its port; or MCP over stdin and stdout when the first
+// argument is `stdio`. Ends with its stdin.
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { hostFetch } from "./tool.mjs";
 const require = createRequire(process.env.PEERS + "/");
 const { McpServer } = require("@modelcontextprotocol/sdk/server/mcp.js");
 const { StreamableHTTPServerTransport } = require("@modelcontextprotocol/sdk/server/streamableHttp.js");
+const { StdioServerTransport } = require("@modelcontextprotocol/sdk/server/stdio.js");
 const { z } = require("zod");
 
 function server() {
@@ -35,5 +37,10 @@ const http = createServer(async (request, response) => {
   }
   await transport.handleRequest(request, response, parsed);
 });
-http.listen(0, "127.0.0.1", () => console.log(http.address().port));
-process.stdin.on("end", () => process.exit(0)).resume();
+process.stdin.on("end", () => process.exit(0));
+if (process.argv[2] === "stdio") {
+  await server().connect(new StdioServerTransport());
+} else {
+  http.listen(0, "127.0.0.1", () => console.log(http.address().port));
+  process.stdin.resume();
+}
