@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A script hangs after this and so much for each call.
-const HANGS: Duration = Duration::from_secs(20);
+const HANGS: Duration = Duration::from_secs(10);
 /// See above.
-const A_CALL: Duration = Duration::from_millis(400);
+const A_CALL: Duration = Duration::from_millis(300);
 /// Runs of a script that hangs.
 const TRIES: usize = 3;
 

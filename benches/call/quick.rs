@@ -25,7 +25,7 @@ const CALLS: usize = 50;
 /// Undisturbed ones.
 const ATTEMPTS: usize = 3;
 /// No attempt begins after it.
-const TIME: Duration = Duration::from_secs(180);
+const TIME: Duration = Duration::from_secs(120);
 /// The longest wait for a quiet moment, in looks of a second.
 const LOOKS: usize = 10;
 /// How much worse than the baseline is a failure.
