@@ -1,8 +1,11 @@
 //! What the process that holds the vault must not show or leave behind: its
 //! memory to another process of its user, a core file, and of a panic more than
-//! the place. A panic's own words may hold whatever was at hand.
+//! the place. A panic's own words may hold whatever was at hand. And the limits
+//! it begins with.
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use std::io::Write;
 
 /// Called first, before there is a thread or a secret; what is started from
@@ -15,6 +18,12 @@ pub(crate) fn be() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none) {
         say(&format!("core files could not be switched off: {error}"));
+    }
+    // Each run, each request and each connection to a vendor holds a few; what is
+    // started from here sets limits of its own.
+    let files = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }) {
+        say(&format!("the limit of open files could not be raised: {error}"));
     }
     std::panic::set_hook(Box::new(|panic| match panic.location() {
         Some(place) => say(&format!("panic at {place}")),

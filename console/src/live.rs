@@ -10,7 +10,7 @@ use crate::session::Visitor;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use cambium_engine::{Changes, Topic};
+use cambium_engine::{Changes, SessionEnd, Topic};
 use futures_util::stream::unfold;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Uri};
@@ -71,8 +71,9 @@ struct Line {
     console: Console,
     visitor: Visitor,
     changes: Changes,
-    /// When the session ends by itself.
-    ends: Instant,
+    /// When the session ends by itself. By the clock on the wall: the other one
+    /// stands still while the machine sleeps.
+    ends: SessionEnd,
     /// Nothing is told before.
     quiet: Instant,
     greeted: bool,
@@ -85,8 +86,7 @@ pub(crate) async fn follow(
     uri: Uri,
 ) -> Result<Response, Problem> {
     // Another port of this machine is the same site, and gets the cookie sent.
-    let from = headers.get("sec-fetch-site");
-    if from.is_some_and(|from| from.as_bytes() != b"same-origin") {
+    if headers.get_all("sec-fetch-site").iter().any(|from| from.as_bytes() != b"same-origin") {
         return Err(Problem::origin());
     }
     // To a stream the way to the login is of no use.
@@ -97,14 +97,13 @@ pub(crate) async fn follow(
     let place = console.streams.take(visitor.form_token())?;
     // Before the session is looked at: an end in between is heard.
     let changes = console.engine.changes();
-    let left = console.engine.session_left(visitor.token()).await?;
-    let now = Instant::now();
+    let ends = console.engine.session_ends(visitor.token()).await?;
     let line = Line {
         console,
         visitor,
         changes,
-        ends: now + left,
-        quiet: now,
+        ends,
+        quiet: Instant::now(),
         greeted: false,
         _place: place,
     };
@@ -130,10 +129,15 @@ impl Line {
             let topics = tokio::select! {
                 biased;
                 () = console.settings.stop.cancelled() => return None,
-                () = sleep_until(*ends) => return None,
                 topics = heard => topics?,
-                () = sleep(HEARTBEAT) => return Some(":\n\n".to_owned()),
+                () = sleep(HEARTBEAT.min(console.engine.left(*ends))) => Vec::new(),
             };
+            if console.engine.left(*ends).is_zero() {
+                return None;
+            }
+            if topics.is_empty() {
+                return Some(":\n\n".to_owned());
+            }
             if topics.contains(&Topic::Sessions)
                 && console.engine.session(visitor.token()).await.is_err()
             {

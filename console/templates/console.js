@@ -41,7 +41,7 @@
   /** What is about to be clicked must not move; what was typed wrongly is shown once. */
   function mainStays() {
     const main = document.querySelector("main");
-    return main.querySelector(":is(button, input, select, textarea, label):hover, [role=alert]") !== null;
+    return main.querySelector(":is(a, button, input, select, textarea, label):hover, [role=alert]") !== null;
   }
 
   function put(fresh) {
@@ -83,8 +83,11 @@
     busy = true;
     while (due) {
       due = false;
+      const began = performance.now();
       const fresh = await load();
       if (fresh !== null) put(fresh);
+      // A page that is dear to make is made half of the time at most.
+      await new Promise((done) => setTimeout(done, performance.now() - began));
     }
     busy = false;
   }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Hosts of one connection.
-const HOSTS_MAX: usize = 16;
+pub(crate) const HOSTS_MAX: usize = 16;
 /// Exceptions of one connection.
 const EXCEPTIONS_MAX: usize = 16;
 /// Longest certificate authority, bytes of PEM.

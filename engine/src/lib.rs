@@ -98,7 +98,7 @@ pub use openapi::{
     DOCUMENT_BYTES, DOCUMENT_BYTES_MAX, DocumentFault, Draft, Drafted, Drafts, ImportRequest,
     Imported, ImportedTool, Module, Wanted, draft_bytes, draft_document, draft_input,
 };
-pub use person::{PersonCredential, PersonProof};
+pub use person::{PersonCredential, PersonProof, SessionEnd};
 pub use presets::{Asked as AskedField, Preset, presets};
 pub use process::Process;
 pub use readable::{Readable, readable, readable_bytes};

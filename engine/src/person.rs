@@ -24,6 +24,10 @@ const LONGEST_PENALTY: Duration = Duration::from_secs(8);
 /// Passphrases that may wait to be checked; each is 19 MiB of work.
 const WAITING_MAX: usize = 8;
 
+/// When a console session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionEnd(i64);
+
 /// What a person shows.
 pub enum PersonCredential {
     /// The passphrase.
@@ -156,12 +160,15 @@ impl Engine {
         }
     }
 
-    /// How long a console session still lasts, unless it is ended before.
-    pub async fn session_left(&self, token: &str) -> Result<Duration, EngineError> {
-        let now = self.now();
-        let row = self.parts.store.session(&secret_hash(token), now).await?;
-        let row = row.ok_or(EngineError::PersonRequired)?;
-        Ok(Duration::from_millis(row.expires_ms.saturating_sub(now).unsigned_abs()))
+    /// When a console session ends, unless it is ended before.
+    pub async fn session_ends(&self, token: &str) -> Result<SessionEnd, EngineError> {
+        let row = self.parts.store.session(&secret_hash(token), self.now()).await?;
+        Ok(SessionEnd(row.ok_or(EngineError::PersonRequired)?.expires_ms))
+    }
+
+    /// How long it is until then, by the clock on the wall.
+    pub fn left(&self, end: SessionEnd) -> Duration {
+        Duration::from_millis(u64::try_from(end.0.saturating_sub(self.now())).unwrap_or(0))
     }
 
     /// Ends a console session; an unknown one is no error.

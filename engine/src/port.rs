@@ -27,7 +27,7 @@ pub use connections::{ConnectionStore, Returned, Revoked};
 pub use documents::{DocumentRow, DocumentStore};
 pub use people::{CodeRow, PersonRow, PersonStore, SessionRow};
 pub use proposals::{Permission, Proposal, ProposalRow, ProposalState, ProposalStore};
-pub use runs::{RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
+pub use runs::{RunEnd, RunRow, RunStore, STATISTICS_RUNS, StoredResult, ToolRuns};
 pub use sets::{Moved, SetRow, SetStore};
 pub use switches::{SwitchRow, SwitchStore};
 pub use tools::{Pointer, PublishRow, ToolStore, VersionRow};

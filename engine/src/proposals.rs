@@ -4,7 +4,7 @@
 //! the person, with the functions of `connections`.
 
 use crate::changes::Topic;
-use crate::connections::{displayed, named, read_host, read_scheme, revoked, valid};
+use crate::connections::{HOSTS_MAX, displayed, named, read_host, read_scheme, revoked, valid};
 use crate::domain::{HostView, look, spoken_of};
 use crate::id::new_proposal_id;
 use crate::port::{AskState, Permission, Proposal, ProposalRow, ProposalState};
@@ -374,9 +374,15 @@ impl Engine {
 /// once, beside what was found before.
 fn proposed(wanted: WantedConnection, mut faults: Faults) -> Result<Proposal, EngineError> {
     faults.kept("vendor", named(&wanted.vendor, &wanted.vendor));
-    let mut hosts = Vec::with_capacity(1 + wanted.hosts.len());
+    // Counted before they are looked at, each beside all the others.
+    if wanted.hosts.len() >= HOSTS_MAX {
+        let rule = format!("must be fewer than {HOSTS_MAX} beside the primary one");
+        faults.kept::<()>("hosts", Err(argument("hosts", &rule)));
+    }
+    let mut hosts = Vec::with_capacity(HOSTS_MAX);
     let texts = std::iter::once(("primaryHost", &wanted.primary_host));
-    for (name, text) in texts.chain(wanted.hosts.iter().map(|text| ("hosts", text))) {
+    let others = wanted.hosts.iter().take(HOSTS_MAX).map(|text| ("hosts", text));
+    for (name, text) in texts.chain(others) {
         let host = read_host(text)
             .ok_or_else(|| argument(name, "must be HOST or HOST:PORT, without a scheme or a path"));
         let host = host.and_then(|host| {

@@ -143,7 +143,7 @@ impl Engine {
         Ok(plans)
     }
 
-    /// What became of every tool's runs, most called first.
+    /// What became of every tool's runs, of the newest ten thousand, most called first.
     pub async fn statistics(&self) -> Result<Vec<ToolRuns>, EngineError> {
         Ok(self.parts.store.statistics(&self.person).await?)
     }

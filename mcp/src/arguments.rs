@@ -9,6 +9,12 @@ use serde_json::{Map, Value};
 /// not become a way to fill a context window.
 const ECHO_MAX: usize = 80;
 
+/// Unknown arguments that are named.
+const NAMED_MAX: usize = 8;
+
+/// Most items of a list or an object: what is looked at one by one must be few.
+const ITEMS_MAX: usize = 256;
+
 /// The arguments of one call of a fixed tool.
 pub(crate) struct Arguments {
     tool: &'static str,
@@ -40,9 +46,14 @@ impl Arguments {
         let sorted = match unknown.split_first() {
             None => Ok(()),
             Some((first, others)) => {
-                let others = match others {
+                let (named, more) = others.split_at(others.len().min(NAMED_MAX));
+                let more = match more.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let others = match named {
                     [] => String::new(),
-                    _ => format!(" (and neither are {})", others.join(", ")),
+                    _ => format!(" (and neither are {}{more})", named.join(", ")),
                 };
                 let takes = known.join(", ");
                 let reason = format!("is not an argument of {tool}{others}; it takes {takes}");
@@ -113,7 +124,10 @@ impl Arguments {
         };
         match self.values.remove(name) {
             None => Ok(Vec::new()),
-            Some(Value::Array(items)) => items.into_iter().enumerate().map(text).collect(),
+            Some(Value::Array(items)) => {
+                few(name, items.len())?;
+                items.into_iter().enumerate().map(text).collect()
+            }
             Some(other) => Err(wrong_type(name, "a list of texts", &other)),
         }
     }
@@ -126,6 +140,7 @@ impl Arguments {
             Value::Number(_) | Value::Bool(_) => Ok((key, value.to_string())),
             other => Err(wrong_type(&format!("{name}.{key}"), "text", &other)),
         };
+        few(name, object.len())?;
         object.into_iter().map(text).collect()
     }
 
@@ -137,6 +152,13 @@ impl Arguments {
     /// True when the caller gave it.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
+    }
+}
+
+fn few(name: &str, items: usize) -> Result<(), EngineError> {
+    match items {
+        0..=ITEMS_MAX => Ok(()),
+        _ => Err(invalid(name, format!("has {items} items, at most {ITEMS_MAX} are taken"))),
     }
 }
 
@@ -184,6 +206,24 @@ mod tests {
              it takes vendor, name, input, timeoutSeconds"
         );
         assert_eq!(error.code(), "argument_invalid");
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted_before_it_is_looked_at() {
+        let many: Map<String, Value> =
+            (0..100_000).map(|n| (format!("k{n}"), Value::Null)).collect();
+        let error = read(Value::Object(many.clone())).err().unwrap().to_string();
+        assert!(error.len() < 400 && error.contains("and 99991 more)"), "{error}");
+        let values = json!({ "vendor": vec!["h"; 257], "input": many });
+        let mut arguments = read(values).unwrap();
+        let said = |error: EngineError| error.to_string();
+        let few = "items, at most 256 are taken";
+        assert!(said(arguments.list("vendor").unwrap_err()).contains(few));
+        assert!(said(arguments.texts("input").unwrap_err()).contains(few));
+        assert_eq!(
+            read(json!({ "vendor": vec!["h"; 256] })).unwrap().list("vendor").unwrap().len(),
+            256
+        );
     }
 
     #[test]

@@ -43,8 +43,8 @@ const IDLE_READS: Duration = Duration::from_secs(50);
 const IDLE_WRITES: Duration = Duration::from_secs(10);
 
 /// Idle connections kept to a token endpoint or for a page: as many as one run may
-/// use at a time. To a vendor it is as many as its connection may have requests at
-/// a time: under load what is dropped is dialled again at once, and a handshake is
+/// use at a time. To a vendor's hosts together it is as many as its connection may
+/// have requests at a time: under load what is dropped is dialled again at once, and a handshake is
 /// the dearest part of a small read.
 const IDLE_PER_HOST: usize = 8;
 
@@ -128,7 +128,8 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         let tls = tls::config(connection.ca_pem.as_deref(), identity)?;
         let (hosts, exceptions) = (&connection.hosts, &connection.exceptions);
-        let idle = connection.overrides.most_at_a_time(&network.limits);
+        let most = connection.overrides.most_at_a_time(&network.limits);
+        let idle = IDLE_PER_HOST.max(most / hosts.len().max(1));
         Ok(Self::over(Dialler::new(hosts, exceptions, network.clone(), tls), network, idle))
     }
 

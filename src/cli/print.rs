@@ -49,7 +49,7 @@ pub(crate) fn end(done: Result<Said, Failure>, json: bool) -> ExitCode {
     };
     if let Some(said) = said {
         let text = if json {
-            if said.json.is_null() { String::new() } else { format!("{:#}", said.json) }
+            if said.json.is_null() { String::new() } else { spelt(&format!("{:#}", said.json)) }
         } else {
             said.text
         };
@@ -72,7 +72,7 @@ pub(crate) fn end(done: Result<Said, Failure>, json: bool) -> ExitCode {
 pub(crate) fn complain(failure: &Failure, json: bool) {
     let mut stderr = std::io::stderr().lock();
     let _ = if json {
-        writeln!(stderr, "{}", json!({ "error": failure }))
+        writeln!(stderr, "{}", spelt(&json!({ "error": failure }).to_string()))
     } else {
         stderr.write_all(self::failure(failure).as_bytes())
     };
@@ -90,6 +90,23 @@ pub(crate) fn failure(failure: &Failure) -> String {
     let mut text = format!("error[{}]: {}\n{found}", failure.code, visible(message));
     if !failure.next.is_empty() {
         let _ = writeln!(text, "next: {}", visible(&failure.next));
+    }
+    text
+}
+
+/// The same JSON, with every character in its texts that is not plainly visible
+/// written as an escape.
+pub(crate) fn spelt(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        // A line end between two values is no part of a text.
+        if hides(character) && character != '\n' {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(character);
+        }
     }
     text
 }
@@ -172,7 +189,7 @@ pub(crate) fn time(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{time, visible};
+    use super::{spelt, time, visible};
     use serde_json::json;
 
     #[test]
@@ -185,6 +202,17 @@ mod tests {
             ("\u{e0041}", "\\u{e0041}"),
         ] {
             assert_eq!(visible(text), shown);
+        }
+    }
+
+    #[test]
+    fn json_of_strangers_is_the_same_and_hides_nothing_either() {
+        let value =
+            json!({ "name": "a\u{202e}b\u{200b}c\u{9b}2J\u{e0041}", "list": ["ü", "\u{1b}"] });
+        for text in [value.to_string(), format!("{value:#}")] {
+            let shown = spelt(&text);
+            assert!(shown.contains(r"a\u202eb\u200bc\u009b2J\udb40\udc41") && shown.contains('ü'));
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         }
     }
 

@@ -1,7 +1,7 @@
 //! `cambium run VENDOR NAME --input JSON`: one call, as an agent would make it.
 
 use super::credential::ActorArgs;
-use super::print::{field, time};
+use super::print::{field, spelt, time};
 use super::{Context, Said, visible};
 use crate::control::Request;
 use crate::failure::{Failure, for_person};
@@ -65,7 +65,7 @@ fn waits(ask: &Value, json: bool) {
     let mut stderr = std::io::stderr().lock();
     // A closed pipe is the reader's choice, not an error of ours.
     let _ = match json {
-        true => writeln!(stderr, "{}", json!({ "waiting": ask })),
+        true => writeln!(stderr, "{}", spelt(&json!({ "waiting": ask }).to_string())),
         false => writeln!(stderr, "{}", waiting(ask)),
     };
 }

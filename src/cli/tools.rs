@@ -55,7 +55,7 @@ pub(crate) enum Args {
         /// To this one
         to: u32,
     },
-    /// Calls, errors and times by tool, and what each agent's list costs
+    /// Calls, errors and times by tool (newest 10,000 runs), and what each agent's list costs
     Stats,
     /// Put a tool into an agent's working set
     Promote(Move),

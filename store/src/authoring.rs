@@ -123,6 +123,7 @@ impl AuthorStore for Store {
             .execute(alone.on())
             .await
             .map_err(fault)?;
+            alone.done();
             belongs(done.rows_affected(), "job")
         })
     }

@@ -24,6 +24,10 @@ const BUSY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_secs(10);
 /// Readers at once; each is a thread.
 const READERS: u32 = 4;
+/// Pages of the write-ahead log, 4 KiB each, that are moved into the file at a
+/// time. The commit that does it waits for the disk; a call writes about ten, so
+/// that with the usual thousand one call in a hundred would wait.
+const CHECKPOINT: &str = "4000";
 /// A file up to this size is checked whole when it is opened; a larger one
 /// would delay the start, `cambium doctor` is for it.
 const CHECKED_BYTES: u64 = 64 * 1024 * 1024;
@@ -77,6 +81,7 @@ pub(crate) struct Writing<'a> {
 /// database's thread, and `BEGIN` and `COMMIT` are two more.
 pub(crate) struct Alone<'a> {
     connection: Line,
+    well: bool,
     store: &'a Store,
     _pen: MutexGuard<'a, ()>,
 }
@@ -87,10 +92,24 @@ impl Alone<'_> {
         &mut self.connection
     }
 
-    /// The statement brought a node's audit to here.
+    /// It was done. Without this word its connection is not used again.
+    pub(crate) fn done(mut self) {
+        self.well = true;
+    }
+
+    /// It was done, and brought a node's audit to here.
     pub(crate) fn audited(self, node: &str, sequence: u64, hash: &[u8]) -> Result<(), StoreFault> {
         self.store.ledger()?.audited(node, sequence, hash);
+        self.done();
         Ok(())
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        if !self.well {
+            self.connection.spoil();
+        }
     }
 }
 
@@ -116,7 +135,8 @@ impl Store {
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
             .foreign_keys(true)
-            .busy_timeout(BUSY);
+            .busy_timeout(BUSY)
+            .pragma("wal_autocheckpoint", CHECKPOINT);
         let one = |synchronous| Pool::new(1, options.clone().synchronous(synchronous));
         let readers = options.clone().pragma("query_only", "1");
         let store = Self::of(Inner {
@@ -135,7 +155,7 @@ impl Store {
     /// A store that is gone when it is dropped, on a single connection.
     pub async fn in_memory() -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::new().in_memory(true).foreign_keys(true);
-        let only = Pool::new(1, options);
+        let only = Pool::in_memory(options);
         let store = Self::of(Inner {
             pen: Mutex::new(()),
             durable: only.clone(),
@@ -263,7 +283,7 @@ impl Store {
     pub(crate) async fn alone(&self) -> Result<Alone<'_>, StoreFault> {
         let pen = self.pen().await?;
         let connection = self.inner.quick.acquire().await.map_err(fault)?;
-        Ok(Alone { connection, store: self, _pen: pen })
+        Ok(Alone { connection, well: false, store: self, _pen: pen })
     }
 
     async fn pen(&self) -> Result<MutexGuard<'_, ()>, StoreFault> {

@@ -1,12 +1,15 @@
 //! Connections to the file, handed from one use to the next as they are. The
 //! library's own pool asks each one it takes back whether it still lives; for
 //! SQLite that is a trip to the connection's thread and back, as long as a small
-//! write, and the next user waits for it.
+//! write, and the next user waits for it. Instead, one that was in use when
+//! something failed is closed, and the next user opens another: after a COMMIT
+//! that found the disk full the library takes the transaction for open for good.
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteTransactionManager};
 use sqlx::{ConnectOptions, Connection, Error, SqlSafeStr, SqliteConnection};
 // The library gives this trait no name in its front crate.
 use sqlx_core::transaction::TransactionManager;
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +28,12 @@ pub(crate) struct Pool {
 struct Inner {
     size: u32,
     options: SqliteConnectOptions,
+    /// A database in memory is gone with its only connection.
+    only: bool,
     free: Arc<Semaphore>,
-    idle: Mutex<Vec<SqliteConnection>>,
+    /// The one that came back longest ago first: one that came back just now may
+    /// still be at work on what was abandoned.
+    idle: Mutex<VecDeque<SqliteConnection>>,
 }
 
 /// A connection; it goes back when this is dropped. What an abandoned statement
@@ -34,6 +41,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Line {
     connection: Option<SqliteConnection>,
+    spoilt: bool,
     pool: Arc<Inner>,
     // Last: whoever gets the place finds the connection.
     _place: OwnedSemaphorePermit,
@@ -41,20 +49,34 @@ pub(crate) struct Line {
 
 impl Pool {
     pub(crate) fn new(size: u32, options: SqliteConnectOptions) -> Self {
+        Self::of(size, options, false)
+    }
+
+    /// The only connection of a database in memory.
+    pub(crate) fn in_memory(options: SqliteConnectOptions) -> Self {
+        Self::of(1, options, true)
+    }
+
+    fn of(size: u32, options: SqliteConnectOptions, only: bool) -> Self {
         let free = Arc::new(Semaphore::new(size as usize));
-        Self { inner: Arc::new(Inner { size, options, free, idle: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { size, options, only, free, idle: Mutex::default() }) }
     }
 
     /// Waits for a connection that nobody uses.
     pub(crate) async fn acquire(&self) -> Result<Line, Error> {
         let place = tokio::time::timeout(TURN, self.inner.free.clone().acquire_owned()).await;
         let place = place.map_err(|_| Error::PoolTimedOut)?.map_err(|_| Error::PoolClosed)?;
-        let idle = self.inner.idle().pop();
+        let idle = self.inner.idle().pop_front();
         let connection = match idle {
             Some(connection) => connection,
             None => self.inner.options.connect().await?,
         };
-        Ok(Line { connection: Some(connection), pool: self.inner.clone(), _place: place })
+        Ok(Line {
+            connection: Some(connection),
+            spoilt: false,
+            pool: self.inner.clone(),
+            _place: place,
+        })
     }
 
     /// Waits until all are back and closes them; nobody gets one any more.
@@ -72,8 +94,22 @@ impl Pool {
 }
 
 impl Inner {
-    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<SqliteConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// It is closed instead of used again.
+    pub(crate) fn spoil(&mut self) {
+        self.spoilt = true;
+    }
+
+    /// Another connection in this one's place.
+    async fn renew(&mut self) -> Result<(), Error> {
+        tracing::warn!("a connection to the database is opened anew");
+        self.connection = Some(self.pool.options.connect().await?);
+        Ok(())
     }
 }
 
@@ -95,7 +131,12 @@ impl DerefMut for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.pool.idle().extend(self.connection.take());
+        let connection = self.connection.take();
+        if self.spoilt && !self.pool.only {
+            tracing::warn!("a connection to the database is closed after a failure");
+        } else {
+            self.pool.idle().extend(connection);
+        }
     }
 }
 
@@ -109,7 +150,14 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     pub(crate) async fn begin(mut line: Line) -> Result<Self, Error> {
-        SqliteTransactionManager::begin(&mut line, Some("BEGIN IMMEDIATE".into_sql_str())).await?;
+        match start(&mut line).await {
+            // What came before did not end as the library thinks.
+            Err(Error::InvalidSavePointStatement | Error::WorkerCrashed) if !line.pool.only => {
+                line.renew().await?;
+                start(&mut line).await?;
+            }
+            begun => begun?,
+        }
         Ok(Self { line, open: true })
     }
 
@@ -119,9 +167,13 @@ impl Transaction {
     }
 
     pub(crate) async fn commit(mut self) -> Result<(), Error> {
-        SqliteTransactionManager::commit(&mut self.line).await?;
+        let done = SqliteTransactionManager::commit(&mut self.line).await;
+        // What a failed one left is rolled back where its connection is closed.
         self.open = false;
-        Ok(())
+        if done.is_err() {
+            self.line.spoil();
+        }
+        done
     }
 }
 
@@ -131,4 +183,8 @@ impl Drop for Transaction {
             SqliteTransactionManager::start_rollback(&mut self.line);
         }
     }
+}
+
+async fn start(on: &mut SqliteConnection) -> Result<(), Error> {
+    SqliteTransactionManager::begin(on, Some("BEGIN IMMEDIATE".into_sql_str())).await
 }

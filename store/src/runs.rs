@@ -6,7 +6,9 @@ use crate::database::Commit;
 use crate::error::fault;
 use crate::row::{Read, belongs};
 use crate::{Store, sets};
-use cambium_engine::port::{Answering, RunEnd, RunRow, RunStore, StoredResult, ToolRuns};
+use cambium_engine::port::{
+    Answering, RunEnd, RunRow, RunStore, STATISTICS_RUNS, StoredResult, ToolRuns,
+};
 use cambium_proxy::{AgentId, ConnectionId, PersonId, RunId, StoreFault};
 use sqlx::sqlite::SqliteRow;
 
@@ -18,12 +20,15 @@ const OF_CALL: &str = "SELECT run_id, person_id, agent_id, tool, number, version
         connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms,
         evidence
     FROM runs WHERE agent_id = $1 AND call_key = $2 ORDER BY begun_ms DESC LIMIT 1";
+// Of the newest: runs are kept for good, and an open page asks this again and again.
 const STATISTICS: &str = "SELECT tool, COUNT(*) AS calls,
         SUM(CASE WHEN outcome IN ('ok', 'dry_run', 'awaiting_approval') THEN 0 ELSE 1 END)
             AS errors,
         CAST(AVG(ended_ms - begun_ms) AS INTEGER) AS mean_ms,
         MAX(ended_ms - begun_ms) AS longest_ms, MAX(begun_ms) AS last_ms
-    FROM runs WHERE person_id = $1 AND outcome IS NOT NULL GROUP BY tool ORDER BY calls DESC, tool";
+    FROM (SELECT tool, outcome, begun_ms, ended_ms FROM runs
+        WHERE person_id = $1 AND outcome IS NOT NULL ORDER BY run_id DESC LIMIT $2)
+    GROUP BY tool ORDER BY calls DESC, tool";
 pub(crate) const NEWEST: &str = "SELECT run_id, person_id, agent_id, tool, number, version,
         connection_id, dry_run, detached, node, call_key, begun_ms, outcome, ended_ms,
         evidence
@@ -59,8 +64,9 @@ impl RunStore for Store {
             .bind(run.call_key.as_deref())
             .execute(alone.on())
             .await
-            .map(drop)
-            .map_err(fault)
+            .map_err(fault)?;
+            alone.done();
+            Ok(())
         })
     }
 
@@ -82,8 +88,9 @@ impl RunStore for Store {
             .bind(end.evidence.as_deref())
             .execute(alone.on())
             .await
-            .map(drop)
-            .map_err(fault)
+            .map_err(fault)?;
+            alone.done();
+            Ok(())
         })
     }
 
@@ -151,7 +158,9 @@ impl RunStore for Store {
     fn statistics<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<ToolRuns>> {
         Box::pin(async move {
             let mut on = self.read().await?;
-            let rows = sqlx::query(STATISTICS).bind(person.as_str()).fetch_all(&mut *on).await;
+            let rows =
+                sqlx::query(STATISTICS).bind(person.as_str()).bind(i64::from(STATISTICS_RUNS));
+            let rows = rows.fetch_all(&mut *on).await;
             let of = |row: &SqliteRow| {
                 Ok(ToolRuns {
                     tool: row.get_as("tool")?,

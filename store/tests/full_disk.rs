@@ -59,6 +59,15 @@ async fn child_that_fills_the_disk() {
                 assert!(store.person().await.unwrap().is_some());
                 assert!(store.ask(&ask.id).await.unwrap().is_none());
                 assert!(store.insert_ask(&ask).await.is_err());
+                // What was refused frees its place: what fits is written again,
+                // by the same store.
+                let mut few = 0;
+                while few < 3 {
+                    few += 1;
+                    let small = common::ask(&format!("small-{at}-{few}"), &format!("s{few}"));
+                    store.insert_ask(&small).await.unwrap();
+                    writeln!(said, "row {}", small.id).unwrap();
+                }
                 return;
             }
             Err(other) => panic!("{other:?}"),

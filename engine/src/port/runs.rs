@@ -89,6 +89,9 @@ pub struct ToolRuns {
     pub last_ms: i64,
 }
 
+/// Runs a statistic looks at.
+pub const STATISTICS_RUNS: u32 = 10_000;
+
 /// Keeps runs and results.
 pub trait RunStore: Send + Sync {
     /// Writes the row of a run that begins. Need not be durable.
@@ -110,7 +113,7 @@ pub trait RunStore: Send + Sync {
         agent: &'a AgentId,
         call_key: &'a str,
     ) -> Answering<'a, Option<RunRow>>;
-    /// Runs that ended, by tool.
+    /// Runs that ended, of the newest [`STATISTICS_RUNS`], by tool.
     fn statistics<'a>(&'a self, person: &'a PersonId) -> Answering<'a, Vec<ToolRuns>>;
     /// Keeps a whole result.
     fn put_result<'a>(&'a self, result: &'a StoredResult) -> Answering<'a, ()>;

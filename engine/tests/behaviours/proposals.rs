@@ -147,6 +147,14 @@ async fn b080_b081_what_cannot_be_a_connection_is_refused_when_proposed() {
         (host("printer"), "address_denied", "local"),
         (host("https://api.acme.com"), "argument_invalid", "primaryHost"),
         (host(""), "argument_invalid", "primaryHost"),
+        (
+            WantedConnection {
+                hosts: (0..60_000).map(|n| format!("h{n}.acme.com")).collect(),
+                ..acme()
+            },
+            "argument_invalid",
+            "fewer than 16",
+        ),
         (WantedConnection { hosts: vec!["localhost".into()], ..acme() }, "address_denied", "local"),
         (scheme("magic", json!({})), "argument_invalid", "magic"),
         (scheme("bearer", json!({ "token": "x" })), "argument_invalid", "token"),

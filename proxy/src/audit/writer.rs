@@ -87,13 +87,16 @@ impl Writer {
     fn queue(&self, event: Option<AuditEvent>, durable: bool, later: bool) -> Ticket {
         let (stored, ticket) = oneshot::channel();
         let queue = self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(queue) = &*queue else {
-            return Ticket(Err(unavailable("the audit writer has stopped")));
+        let why = match &*queue {
+            None => "the audit writer has stopped",
+            Some(queue) => match queue.try_send(Entry { event, durable, later, stored }) {
+                Ok(()) => return Ticket(Ok(ticket)),
+                Err(_) => "too many audit rows are waiting",
+            },
         };
-        match queue.try_send(Entry { event, durable, later, stored }) {
-            Ok(()) => Ticket(Ok(ticket)),
-            Err(_) => Ticket(Err(unavailable("too many audit rows are waiting"))),
-        }
+        // Not everybody waits for the answer.
+        tracing::error!(why, "an audit row is not stored");
+        Ticket(Err(unavailable(why)))
     }
 
     /// Stores what is queued and stops.
