@@ -64,6 +64,18 @@ pub(crate) fn cpu_seconds(process: &str) -> f64 {
     ticks.sum::<f64>() / TICKS
 }
 
+/// CPU seconds that the threads of this process with a name have used.
+pub(crate) fn thread_seconds(name: &str) -> f64 {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let text = |task: &fs::DirEntry, file| fs::read_to_string(task.path().join(file));
+    let named = tasks.filter(|task| text(task, "comm").is_ok_and(|comm| comm.trim_end() == name));
+    let nanoseconds = named.filter_map(|task| {
+        let times = text(&task, "schedstat").ok()?;
+        times.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() / 1e9
+}
+
 /// Resident KiB of this process: engine, proxy, store and the bench's own
 /// vendor.
 pub(crate) fn resident_kib() -> u64 {
