@@ -25,8 +25,8 @@ const TURN: Duration = Duration::from_secs(10);
 /// Readers at once; each is a thread.
 const READERS: u32 = 4;
 /// Pages of the write-ahead log, 4 KiB each, that are moved into the file at a
-/// time. The commit that does it waits for the disk; a call writes about ten, so
-/// that with the usual thousand one call in a hundred would wait.
+/// time. The commit that does it waits for the disk; with the usual thousand that
+/// is often enough to be the 99th percentile of a call.
 const CHECKPOINT: &str = "4000";
 /// A file up to this size is checked whole when it is opened; a larger one
 /// would delay the start, `cambium doctor` is for it.
