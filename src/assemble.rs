@@ -8,7 +8,7 @@ use crate::cli::already;
 use crate::config::Config;
 use crate::control::{Audit, ControlSocket, Front};
 use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
-use crate::failure::Failure;
+use crate::failure::{Failure, unproved};
 use crate::first_code::FirstCodes;
 use crate::listener::Listener;
 use crate::notify::{self, Webhook};
@@ -330,29 +330,34 @@ async fn dev_agent(engine: &Engine, name: &str) -> Result<DevAgent, Failure> {
 }
 
 /// Sets the passphrase on a directory no server runs on. `choose` is asked only
-/// once it is known that one may be set, and is given the one in force.
+/// once it is known that one may be set, and is given the one in force. `old` is
+/// told whether it is the first.
 pub(crate) async fn set_passphrase(
     config: &Config,
     data_dir: &DataDir,
     change: bool,
-    old: impl FnOnce() -> Result<PersonCredential, Failure>,
+    old: impl FnOnce(bool) -> Result<Option<PersonCredential>, Failure>,
     choose: impl FnOnce(Option<&str>) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     let ground = Ground::open(data_dir, Vec::new()).await?;
     let house = House::build(ground, config, "http://127.0.0.1").await?;
     let engine = &house.engine;
     let set = async {
-        let credential = match engine.needs_setup().await? {
+        let first = engine.needs_setup().await?;
+        if !first && !change {
+            return Err(already());
+        }
+        let credential = match old(first)? {
+            Some(credential) => credential,
             // Whoever holds the lock on the directory could read its code.
-            true => PersonCredential::Code(engine.issue_code().await?),
-            false if change => old()?,
-            false => return Err(already()),
+            None => PersonCredential::Code(engine.issue_code().await?),
         };
         let in_force = match &credential {
             PersonCredential::Passphrase(text) => Some(text.clone()),
             PersonCredential::Code(_) => None,
         };
-        let proof = engine.prove_person(credential).await?;
+        let proof = engine.prove_person(credential).await;
+        let proof = proof.map_err(|error| unproved(error, in_force.is_some(), first))?;
         let chosen = PersonCredential::Passphrase(choose(in_force.as_deref())?);
         engine.set_passphrase(&proof, chosen).await?;
         Ok(())

@@ -57,6 +57,11 @@ impl DataDir {
         make(path)
     }
 
+    /// Whether no server has kept anything in it yet.
+    pub(crate) fn is_new(path: &Path) -> bool {
+        !path.join(DATABASE).exists()
+    }
+
     /// The SQLite database.
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// Refused or failed: the code on stderr says why.
     Failed = 1,
-    /// The configuration is wrong. (2 is clap's: the command line is wrong.)
+    /// The command line is wrong; clap's own number.
+    Usage = 2,
+    /// The configuration is wrong.
     Config = 3,
     /// No server runs on the data directory, or it went away.
     NoServer = 4,
@@ -71,6 +73,7 @@ impl Failure {
     /// The exit code that goes with the code.
     pub(crate) fn exit(&self) -> Exit {
         match self.code.as_str() {
+            "usage" => Exit::Usage,
             "config_invalid" | "config_unknown_key" | "config_unreadable" => Exit::Config,
             "no_server" | "server_gone" => Exit::NoServer,
             "unauthenticated" | "person_required" | "token_missing" | "credential_missing"
@@ -136,6 +139,10 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         "awaiting_approval" => {
             "answer it (`cambium approvals list --open` has it), then call again with the same input"
         }
+        "ask_settled" => {
+            "the first decision stands; `cambium approvals withdraw AGENT VENDOR NAME` takes an \
+             answer back that stands, and the next call asks again"
+        }
         "agent_paused" => "let it go on with `cambium agents set NAME --resume`",
         "proxy_failed" => "the server's log says where it failed",
         "sdk_not_listed" => {
@@ -157,6 +164,28 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         _ => return next,
     };
     own.to_owned()
+}
+
+/// Why a person is not taken for one, by what they gave: the engine says the same
+/// of a passphrase and of a code. `first`: no passphrase is set yet.
+pub(crate) fn unproved(error: EngineError, passphrase: bool, first: bool) -> Failure {
+    let failure = Failure::from(error.clone());
+    if error != EngineError::PersonRequired {
+        return failure;
+    }
+    let (message, next) = match (first, passphrase) {
+        (true, true) => ("no passphrase is set yet", "set the first one with `cambium setup`"),
+        (true, false) => (
+            "the code is wrong, used or expired",
+            "`cambium code` shows the first code in force; `cambium setup` needs none",
+        ),
+        (false, true) => ("the passphrase is wrong", "give the one in force"),
+        (false, false) => (
+            "the code is wrong, used or expired",
+            "give the passphrase, or make another code with `cambium code`",
+        ),
+    };
+    Failure { message: message.to_owned(), next: next.to_owned(), ..failure }
 }
 
 impl From<EngineError> for Failure {

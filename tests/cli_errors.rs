@@ -283,7 +283,7 @@ fn credentials_inputs_and_names_that_are_wrong_change_nothing() {
     for arguments in [
         &["agents", "create", "two"][..],
         &["agents", "rotate", "one"],
-        &["approvals", "allow", "00"],
+        &["approvals", "allow", "00", "--once"],
     ] {
         let refused = home.run(arguments);
         assert_eq!(

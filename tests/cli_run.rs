@@ -103,7 +103,22 @@ fn a_person_is_told_their_own_next_step() {
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let waiting: serde_json::Value = serde_json::from_str(&line).unwrap();
-    shop.home.run(&["approvals", "deny", waiting["waiting"]["id"].as_str().unwrap()]).ok();
+    let id = waiting["waiting"]["id"].as_str().unwrap();
+    // A yes that does not say how far it goes is none.
+    let bare = shop.plain(&["approvals", "allow", id]);
+    assert_eq!((bare.code, bare.error().as_str()), (2, "usage"), "{}", bare.stderr);
+    assert!(bare.stderr.contains("--once or --from-now-on"), "{}", bare.stderr);
+    let both = shop.plain(&["approvals", "allow", id, "--once", "--from-now-on"]);
+    assert_eq!(both.code, 2, "{}", both.stderr);
+    let card = shop.plain(&["approvals", "show", id]).stdout;
+    assert!(card.contains(&format!("allow {id} --once (or --from-now-on)")), "{card}");
+    let denied = shop.plain(&["approvals", "deny", id]);
+    assert_eq!(denied.code, 0, "{}", denied.stderr);
+    let back = "refused to laptop, until: cambium approvals withdraw laptop shop create-order";
+    assert!(denied.stdout.contains(back), "{}", denied.stdout);
+    let late = shop.plain(&["approvals", "allow", id, "--once"]);
+    assert_eq!(late.error(), "ask_settled", "{}", late.stderr);
+    assert!(late.stderr.contains("cambium approvals withdraw"), "{}", late.stderr);
     child.wait().unwrap();
     let denied = shop.plain(&run);
     assert_eq!((denied.code, denied.error().as_str()), (1, "tool_denied"), "{}", denied.stderr);

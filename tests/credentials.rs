@@ -27,9 +27,13 @@ fn a_code_decides_once_and_only_after_the_passphrase() {
     create("one").ok();
     assert_eq!(create("two").error(), "person_required", "a code was taken twice");
     home.write("passphrase", "wrong horse battery");
-    assert_eq!(home.run(&["code"]).error(), "person_required");
+    let wrong = home.run(&["code"]);
+    assert_eq!(wrong.error(), "person_required");
+    assert!(wrong.stderr.contains("the passphrase is wrong"), "{}", wrong.stderr);
+    assert!(!wrong.stderr.contains("code`"), "{}", wrong.stderr);
     let guessed = home.run(&["agents", "create", "three", "--code", "000000"]);
     assert_eq!((guessed.code, guessed.error().as_str()), (5, "person_required"));
+    assert!(guessed.stderr.contains("used or expired"), "{}", guessed.stderr);
     assert_eq!(home.run(&["agents", "list"]).ok().as_array().unwrap().len(), 1);
 }
 

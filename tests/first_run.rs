@@ -123,3 +123,49 @@ fn setup_writes_no_flag_of_its_call_and_says_where_it_wrote() {
     );
     assert!(!ended.stdout.contains("--data-dir"), "{}", ended.stdout);
 }
+
+#[test]
+fn a_code_that_is_given_is_looked_at_and_a_first_run_that_fails_leaves_nothing() {
+    let home = Home::new();
+    let given = ["setup", "--no-config", "--code", "totally-wrong"];
+    let refused = home.run(&given);
+    assert_eq!((refused.code, refused.error().as_str()), (5, "person_required"));
+    assert!(refused.stderr.contains("while no server runs"), "{}", refused.stderr);
+    assert!(!home.data_dir().exists(), "no server");
+    let mut mute = home.command(&["setup", "--no-config"]);
+    let mute = support::ended(mute.env_remove("CAMBIUM_PASSPHRASE_FILE").output().unwrap());
+    assert_eq!((mute.code, mute.error().as_str()), (5, "credential_missing"));
+    assert!(mute.stderr.contains("pass --passphrase-stdin"), "{}", mute.stderr);
+    assert!(!mute.stderr.contains("run `cambium setup`"), "{}", mute.stderr);
+    assert!(!home.data_dir().exists(), "nothing was typed");
+
+    let server = home.serve();
+    let refused = home.run(&given);
+    assert_eq!((refused.code, refused.error().as_str()), (5, "person_required"));
+    assert!(refused.stderr.contains("the code is wrong, used or expired"), "{}", refused.stderr);
+    assert_eq!(home.run(&["status"]).ok()["needsSetup"], true, "it set a passphrase");
+    assert_eq!(server.stop(), 0);
+    // What a server left holds no code either.
+    assert_eq!(home.run(&given).error(), "person_required");
+    let server = home.serve();
+    let code = in_file(&home);
+    home.run(&["setup", "--no-config", "--code", &code]).ok();
+    assert_eq!(home.run(&["status"]).ok()["needsSetup"], false);
+    drop(server);
+}
+
+#[test]
+fn a_person_is_asked_for_nothing_while_no_server_runs() {
+    let home = Home::new();
+    for words in [
+        &["agents", "create", "one"][..],
+        &["approvals", "allow", "00", "--once"],
+        &["run", "shop", "list-orders", "--agent", "one"],
+        &["backup", "file"],
+    ] {
+        // No passphrase is to be had here: asking for one would fail first.
+        let mut command = home.command(words);
+        let ended = support::ended(command.env_remove("CAMBIUM_PASSPHRASE_FILE").output().unwrap());
+        assert_eq!((ended.code, ended.error().as_str()), (4, "no_server"), "{}", ended.stderr);
+    }
+}

@@ -120,7 +120,8 @@ fn work(round: u32, home: &Arc<Home>, token: &str, seen: &Mutex<Acknowledged>, s
             call.join().unwrap();
             return;
         };
-        if let Some(decided) = told(home, home.run(&["approvals", "allow", &ask])) {
+        if let Some(decided) = told(home, home.run(&["approvals", "allow", &ask, "--from-now-on"]))
+        {
             let state = decided["state"].as_str().unwrap().to_owned();
             seen.lock().unwrap().decided.push((ask, state));
         }

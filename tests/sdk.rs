@@ -80,7 +80,11 @@ impl Shop {
         assert_eq!(self.vendor.heard().len(), before, "nothing goes before a person said so");
         let asks = self.home.run(&["approvals", "list", "--open"]).ok();
         let ask = asks[0]["id"].as_str().unwrap();
-        let standing = self.home.run(&["approvals", "allow", ask]);
+        let card = self.home.plain(&["approvals", "show", ask]).output().unwrap();
+        let card = String::from_utf8(card.stdout).unwrap();
+        assert!(card.contains("--once, or cambium approvals deny"), "{card}");
+        assert!(!card.contains("--from-now-on"), "{card}");
+        let standing = self.home.run(&["approvals", "allow", ask, "--from-now-on"]);
         assert_eq!(standing.error(), "argument_invalid", "{}", standing.stderr);
         self.home.run(&["approvals", "allow", ask, "--once"]).ok();
         self.call(words).ok()

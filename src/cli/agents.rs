@@ -78,7 +78,7 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         match self {
             Self::Create { name, cap, idle_days, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let done = context.ask(&Request::AgentCreate { who, name, cap, idle_days }).await?;
                 Ok(Said::new(token(&done), done))
             }
@@ -87,7 +87,7 @@ impl Args {
                 Ok(Said::new(listed(&list), list))
             }
             Self::Rotate { agent, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let done = context.ask(&Request::AgentRotate { who, agent }).await?;
                 Ok(Said::new(token(&done), done))
             }
@@ -103,7 +103,7 @@ impl Args {
                 resume,
                 person,
             } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let paused = (pause || resume).then_some(pause);
                 let request = Request::AgentSet {
                     who,

@@ -35,13 +35,16 @@ pub(crate) enum Args {
         /// Its id
         ask: String,
     },
-    /// Let it go: from now on, or with --once only exactly these bytes
+    /// Let it go: --once, or --from-now-on
     Allow {
         /// Its id
         ask: String,
         /// Only exactly the request shown
-        #[arg(long)]
+        #[arg(long, conflicts_with = "from_now_on")]
         once: bool,
+        /// Every request that `show` says this covers, unasked, until you withdraw it
+        #[arg(long)]
+        from_now_on: bool,
         #[command(flatten)]
         person: PersonArgs,
     },
@@ -104,8 +107,12 @@ impl Args {
                 let shown = context.ask(&Request::AskShow { ask }).await?;
                 Ok(Said::new(card(&shown), shown))
             }
-            Self::Allow { ask, once, person } => {
-                let answer = if once { Answer::Once } else { Answer::Standing };
+            Self::Allow { ask, once, from_now_on, person } => {
+                let answer = match (once, from_now_on) {
+                    (true, _) => Answer::Once,
+                    (false, true) => Answer::Standing,
+                    (false, false) => return Err(how_far(&ask)),
+                };
                 decide(context, ask, answer, &person).await
             }
             Self::Deny { ask, person } => decide(context, ask, Answer::Deny, &person).await,
@@ -115,14 +122,14 @@ impl Args {
                     false => format!("each write of {tool} is put to you"),
                     true => format!("the next write of {tool} is put to you, then as you answer"),
                 };
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let set = Request::EveryTime { who, agent, tool, on: !off };
                 Ok(Said::new(text, context.ask(&set).await?))
             }
             Self::Withdraw { agent, vendor, name, person } => {
                 let tool = ToolName::new(&vendor, &name)?;
                 let text = format!("what stood for {tool} is withdrawn");
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 context.ask(&Request::Withdraw { who, agent, tool }).await?;
                 Ok(done(text))
             }
@@ -136,10 +143,35 @@ async fn decide(
     answer: Answer,
     person: &PersonArgs,
 ) -> Result<Said, Failure> {
-    let who = person.credential()?;
+    let who = person.credential(context).await?;
     let shown = context.ask(&Request::AskDecide { who, ask, answer }).await?;
-    let text = format!("{} is {}", field(&shown, "id"), field(&shown, "state").replace('_', " "));
+    let mut text =
+        format!("{} is {}", field(&shown, "id"), field(&shown, "state").replace('_', " "));
+    let (agent, tool) = (field(&shown, "agentName"), field(&shown, "tool"));
+    let back = format!("cambium approvals withdraw {agent} {}", tool.replace("__", " "));
+    match shown["state"].as_str() {
+        Some("denied") => {
+            let _ = write!(text, "\n{tool} is now refused to {agent}, until: {back}");
+        }
+        Some("allowed_standing") => {
+            let _ = write!(text, "\nnext: {back} takes it back");
+        }
+        _ => {}
+    }
     Ok(Said::new(text, shown))
+}
+
+/// A yes for good is never what somebody gets who only left a word out.
+fn how_far(ask: &str) -> Failure {
+    let ask = visible(ask);
+    Failure::new(
+        "usage",
+        "say how far your yes goes: --once or --from-now-on",
+        format!(
+            "cambium approvals allow {ask} --once, for exactly the request that `cambium approvals \
+             show {ask}` shows; --from-now-on where it says what that would cover"
+        ),
+    )
 }
 
 fn listed(list: &Value) -> String {
@@ -245,9 +277,10 @@ pub(super) fn card(ask: &Value) -> String {
     }
     let id = field(ask, "id");
     if ask["state"] == "open" {
+        let stand = if ask["canStand"] == true { " (or --from-now-on)" } else { "" };
         let _ = writeln!(
             text,
-            "\nnext: cambium approvals allow {id} [--once], or cambium approvals deny {id}"
+            "\nnext: cambium approvals allow {id} --once{stand}, or cambium approvals deny {id}"
         );
     }
     text

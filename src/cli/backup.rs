@@ -23,6 +23,7 @@ pub(crate) struct BackupArgs {
 impl BackupArgs {
     /// Asks the running server.
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
+        context.reach().await?;
         let passphrase = passphrase(self.passphrase_stdin, "Passphrase: ")?;
         let file = std::path::absolute(&self.file).map_err(|error| {
             let reason = format!("{} is no path: {error}", self.file.display());

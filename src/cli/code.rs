@@ -28,7 +28,7 @@ impl Args {
             );
             return Ok(Said::new(text, first));
         }
-        let who = self.person.credential()?;
+        let who = self.person.credential(context).await?;
         let made = context.ask(&Request::IssueCode { who }).await?;
         let text = format!("{}\nIt can be used once, within ten minutes.", field(&made, "code"));
         Ok(Said::new(text, made))

@@ -184,7 +184,7 @@ impl Args {
             Self::Add(add) => {
                 let scheme = add.scheme()?;
                 // Before the secret: with --passphrase-stdin it is the first line.
-                let who = add.person.credential()?;
+                let who = add.person.credential(context).await?;
                 let (connection, secret) = add.parts(scheme)?;
                 let connection = Box::new(connection);
                 let request = Request::ConnectionAdd { who, connection, secret };
@@ -204,7 +204,7 @@ impl Args {
             }
             Self::Sdk(sdk) => sdk.run(context).await,
             Self::Agents { connection, agent, all_agents: _, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let request = Request::ConnectionAgents { who, connection, agents: agent };
                 let after = context.ask(&request).await.map_err(as_owner)?;
                 Ok(Said::new(page(&after)?, after))
@@ -214,7 +214,7 @@ impl Args {
                 Ok(Said::new(page(&shown)?, shown))
             }
             Self::Set(set) => {
-                let who = set.person.credential()?;
+                let who = set.person.credential(context).await?;
                 let connection = set.connection.clone();
                 let show = Request::ConnectionShow { connection: connection.clone() };
                 let now = overrides_of(&context.ask(&show).await?)?;
@@ -240,7 +240,7 @@ impl Args {
                 Ok(Said::new(page(&after)?, after))
             }
             Self::Reconnect { connection, secret_stdin, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let secret = secret_stdin.then(|| secret("Secret: ")).transpose()?;
                 let request = Request::ConnectionReconnect { who, connection, secret };
                 Ok(proposals::made(context.ask(&request).await?))
@@ -252,7 +252,7 @@ impl Args {
                 Ok(Said::new(listed(&list), list))
             }
             Self::Revoke { connection, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let text = format!("connection {} is revoked", visible(&connection));
                 context.ask(&Request::ConnectionRevoke { who, connection }).await?;
                 Ok(done(text))

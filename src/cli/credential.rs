@@ -3,6 +3,7 @@
 //! the argument list, which every user of the machine can read (a one-time code
 //! is the exception: it is spent before anyone could use it).
 
+use super::Context;
 use crate::control::{Actor, Person};
 use crate::failure::Failure;
 use clap::Args;
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// Longest secret taken, bytes: a private key in PEM with room.
 const SECRET_BYTES: u64 = 64 * 1024;
+
+/// How often a new passphrase may be typed in two ways.
+const TRIES: u32 = 3;
 
 /// How a person shows that they are there.
 #[derive(Args)]
@@ -31,10 +35,22 @@ impl PersonArgs {
         self.passphrase_stdin
     }
 
+    /// The one-time code, if that is how.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.code.as_deref().map(str::trim)
+    }
+
+    /// The credential for the running server, which is looked for first: nobody
+    /// types a passphrase for nothing.
+    pub(crate) async fn credential(&self, context: &Context) -> Result<Person, Failure> {
+        context.reach().await?;
+        self.given()
+    }
+
     /// The credential, asked for on the terminal if it came no other way.
-    pub(crate) fn credential(&self) -> Result<Person, Failure> {
-        if let Some(code) = &self.code {
-            return Ok(Person::Code(code.trim().to_owned()));
+    pub(crate) fn given(&self) -> Result<Person, Failure> {
+        if let Some(code) = self.code() {
+            return Ok(Person::Code(code.to_owned()));
         }
         passphrase(self.passphrase_stdin, "Passphrase: ").map(Person::Passphrase)
     }
@@ -60,12 +76,19 @@ impl ActorArgs {
     }
 
     /// The agent by its token, or a person in its place.
-    pub(crate) fn actor(&self) -> Result<Actor, Failure> {
+    pub(crate) async fn actor(&self, context: &Context) -> Result<Actor, Failure> {
         match &self.agent {
             Some(agent) => {
-                Ok(Actor::Person { agent: agent.clone(), who: self.person.credential()? })
+                let who = self.person.credential(context).await?;
+                Ok(Actor::Person { agent: agent.clone(), who })
             }
-            None => token(self.token_file.as_deref()).map(Actor::Token),
+            None => token(self.token_file.as_deref()).map(Actor::Token).map_err(|mut failure| {
+                failure.next = format!(
+                    "pass --agent NAME to act in the place of an agent of yours; as an agent: {}",
+                    failure.next
+                );
+                failure
+            }),
         }
     }
 }
@@ -80,7 +103,8 @@ pub(crate) fn token(path: Option<&Path>) -> Result<String, Failure> {
         return Err(Failure::new(
             "token_missing",
             "no agent token was given",
-            "set CAMBIUM_TOKEN, or pass --token-file; `cambium agents create` shows a token once",
+            "set CAMBIUM_TOKEN, or pass --token-file; `cambium agents create` shows a token once, \
+             `cambium agents rotate NAME` makes another",
         ));
     }
     Ok(token)
@@ -95,6 +119,33 @@ pub(crate) fn passphrase(from_stdin: bool, prompt: &str) -> Result<String, Failu
         return first_line(Path::new(&path), "credential_missing");
     }
     prompted(prompt)
+}
+
+/// A new passphrase; typed twice where it is typed. With `file`, the named file
+/// may hold it.
+pub(crate) fn new_passphrase(from_stdin: bool, file: bool) -> Result<String, Failure> {
+    let piped = from_stdin && !std::io::stdin().is_terminal();
+    let named = !from_stdin && file && std::env::var_os("CAMBIUM_PASSPHRASE_FILE").is_some();
+    if piped || named {
+        return passphrase(from_stdin, "");
+    }
+    twice(prompted)
+}
+
+/// Echo is off, so a slip would be noticed only when it locks its owner out.
+fn twice(mut ask: impl FnMut(&str) -> Result<String, Failure>) -> Result<String, Failure> {
+    for again in 0..TRIES {
+        let prompt = if again == 0 { "New passphrase: " } else { "They differ. New passphrase: " };
+        let chosen = ask(prompt)?;
+        if ask("The same again: ")? == chosen {
+            return Ok(chosen);
+        }
+    }
+    Err(Failure::new(
+        "passphrase_differs",
+        format!("what was typed twice differed {TRIES} times; nothing was changed"),
+        "start again, or keep it in a file of mode 0600 and pass that with --passphrase-stdin",
+    ))
 }
 
 /// A secret from stdin, without the line end; asked for if stdin is a terminal.
@@ -194,4 +245,26 @@ fn missing(reason: &str) -> Failure {
         "pass --code, --passphrase-stdin, set CAMBIUM_PASSPHRASE_FILE, or run it on a terminal; before the \
          first passphrase, run `cambium setup`",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_passphrase_is_typed_twice_and_slips_are_asked_again_three_times_at_most() {
+        let typed = |words: &[&str]| {
+            let (mut left, mut asked) = (words.iter(), 0);
+            let chosen = twice(|_| {
+                asked += 1;
+                left.next().map(|word| (*word).to_owned()).ok_or_else(|| missing("no more"))
+            });
+            (chosen.map_err(|failure| failure.code), asked)
+        };
+        assert_eq!(typed(&["one", "one"]), (Ok("one".into()), 2));
+        assert_eq!(typed(&["one", "oen", "two", "two"]), (Ok("two".into()), 4));
+        let slips = ["a", "b", "c", "d", "e", "f", "g", "g"];
+        assert_eq!(typed(&slips), (Err("passphrase_differs".into()), 6));
+        assert_eq!(typed(&["one"]), (Err("credential_missing".into()), 2));
+    }
 }

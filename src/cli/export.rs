@@ -121,7 +121,7 @@ impl Folder {
         };
         let actor: Option<Actor> = match promoted.is_empty() {
             true => None,
-            false => Some(self.actor.actor()?),
+            false => Some(self.actor.actor(context).await?),
         };
         let connections = context.ask(&Request::ConnectionList {}).await?;
         check(&modules, &connections).await?;

@@ -71,7 +71,7 @@ impl Openapi {
     async fn run(self, context: &Context) -> Result<Said, Failure> {
         let document = read(&self.file, self.large)?;
         let request = Request::ImportOpenapi {
-            who: self.person.credential()?,
+            who: self.person.credential(context).await?,
             connection: self.connection,
             base_path: self.base_path,
             operations: self.operations,

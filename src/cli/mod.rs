@@ -169,6 +169,11 @@ impl Context {
         self.common.json
     }
 
+    /// Whether a server runs, before anything is asked of a person.
+    async fn reach(&self) -> Result<(), Failure> {
+        crate::control::Client::connect(&self.config()?.data_dir).await.map(drop)
+    }
+
     /// Asks the running server.
     async fn ask(&self, request: &crate::control::Request) -> Result<serde_json::Value, Failure> {
         crate::control::ask(&self.config()?.data_dir, request).await

@@ -74,7 +74,7 @@ impl Args {
                 Ok(Said::new(card(&shown), shown))
             }
             Self::Accept(args) => {
-                let who = args.person.credential()?;
+                let who = args.person.credential(context).await?;
                 let shown = found(context, &args.id).await?;
                 let secret =
                     if takes_secret(&shown["wants"]) { Some(secret("Secret: ")?) } else { None };
@@ -94,7 +94,7 @@ impl Args {
                 }
             }
             Self::Refuse { id, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let text = format!("proposal {} is refused", visible(&id));
                 context.ask(&Request::ProposalRefuse { who, id }).await?;
                 Ok(done(text))

@@ -42,7 +42,7 @@ impl Args {
             )
         })?;
         let request = Request::Call {
-            actor: self.actor.actor()?,
+            actor: self.actor.actor(context).await?,
             tool,
             input,
             dry_run: self.dry_run,

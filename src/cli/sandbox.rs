@@ -41,7 +41,7 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         match self {
             Self::Open { agent, connection, write, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let request = Request::SandboxOpen { who, agent, connection, write };
                 let made = context.ask(&request).await?;
                 let socket = match made["socket"].as_str() {
@@ -67,7 +67,7 @@ impl Args {
                 Ok(Said::new(table(&["RUN"], &rows, "no session is open"), list))
             }
             Self::Close { run, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let text = format!("session {} is closed", visible(&run));
                 context.ask(&Request::SandboxClose { who, run }).await?;
                 Ok(done(text))

@@ -49,7 +49,7 @@ impl Args {
                 let named = Named::parse(&package)?;
                 // Before anything is fetched: the connection is there and a person is.
                 context.ask(&Request::ConnectionShow { connection: connection.clone() }).await?;
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let sdk = sdk::make(&named, from.as_deref()).await?;
                 let bytes = sdk.bundle.len();
                 let request = Request::SdkAdd {
@@ -82,7 +82,7 @@ impl Args {
                 Ok(Said::new(table(&heads, &rows, none), list))
             }
             Self::Remove { connection, package, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let request = Request::SdkRemove { who, connection, name: package.clone() };
                 let after = context.ask(&request).await?;
                 let text = format!("{} is off the list", visible(&package));

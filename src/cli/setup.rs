@@ -2,7 +2,7 @@
 //! file to start from. Works on the running server with its first code, or
 //! before any server runs, under the data directory's lock.
 
-use super::credential::{PersonArgs, passphrase, prompted};
+use super::credential::{PersonArgs, new_passphrase};
 use super::print::field;
 use super::{Context, Said, start};
 use crate::assemble;
@@ -57,9 +57,18 @@ impl Args {
                 next = format!("cambium agents create NAME{given}");
             }
             Err(failure) if failure.code == "no_server" => {
+                // Before anything is made: a first run that ends here leaves nothing behind.
+                let chosen = match DataDir::is_new(&config.data_dir) {
+                    true => Some(self.no_code().and_then(|()| self.chosen(None))?),
+                    false => None,
+                };
                 let data_dir = DataDir::lock(&config.data_dir)?;
-                let old = || self.person.credential().map(Into::into);
-                let choose = |in_force: Option<&str>| self.chosen(in_force);
+                let old = |first| match first {
+                    true => self.no_code().map(|()| None),
+                    false => self.person.given().map(|who| Some(who.into())),
+                };
+                let choose =
+                    |in_force: Option<&str>| chosen.map_or_else(|| self.chosen(in_force), Ok);
                 assemble::set_passphrase(&config, &data_dir, self.change, old, choose).await?;
             }
             Err(failure) => return Err(failure),
@@ -87,10 +96,13 @@ impl Args {
         let (who, passphrase) = if first {
             // The code last: it would lapse while a person thinks of a passphrase.
             let passphrase = self.chosen(None)?;
-            let shown = ask(&config.data_dir, &Request::FirstCode {}).await?;
-            (Person::Code(field(&shown, "code")), passphrase)
+            let code = match self.person.code() {
+                Some(given) => given.to_owned(),
+                None => field(&ask(&config.data_dir, &Request::FirstCode {}).await?, "code"),
+            };
+            (Person::Code(code), passphrase)
         } else {
-            let who = self.person.credential()?;
+            let who = self.person.given()?;
             let in_force = match &who {
                 Person::Passphrase(text) => Some(text.as_str()),
                 Person::Code(_) => None,
@@ -101,12 +113,25 @@ impl Args {
         ask(&config.data_dir, &Request::SetPassphrase { who, passphrase }).await.map(drop)
     }
 
+    /// First codes are a running server's; without one the lock is what counts.
+    fn no_code(&self) -> Result<(), Failure> {
+        match self.person.code() {
+            None => Ok(()),
+            Some(_) => Err(Failure::new(
+                "person_required",
+                "no code holds before the first passphrase while no server runs",
+                "leave --code out, or start the server: `cambium serve`",
+            )),
+        }
+    }
+
     fn chosen(&self, in_force: Option<&str>) -> Result<String, Failure> {
         // The file CAMBIUM_PASSPHRASE_FILE names holds the one that is in force.
-        let chosen = match self.change && !self.person.on_stdin() {
-            true => prompted("New passphrase: ")?,
-            false => passphrase(self.person.on_stdin(), "New passphrase: ")?,
-        };
+        let chosen = new_passphrase(self.person.on_stdin(), !self.change);
+        let chosen = chosen.map_err(|failure| match failure.code.as_str() {
+            "credential_missing" => Failure { next: where_from(self.change), ..failure },
+            _ => failure,
+        })?;
         if in_force == Some(chosen.as_str()) {
             return Err(Failure::new(
                 "passphrase_same",
@@ -123,6 +148,12 @@ impl Args {
         }
         Ok(chosen)
     }
+}
+
+/// Where a new passphrase can come from.
+fn where_from(change: bool) -> String {
+    let file = if change { "" } else { ", name a file with CAMBIUM_PASSPHRASE_FILE" };
+    format!("pass --passphrase-stdin{file}, or run it on a terminal")
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {

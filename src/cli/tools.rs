@@ -88,13 +88,13 @@ impl Args {
                 Ok(Said::new(source(&found), found))
             }
             Self::Find { query, actor } => {
-                let actor = actor.actor()?;
+                let actor = actor.actor(context).await?;
                 let found = context.ask(&Request::ToolFind { actor, query }).await?;
                 Ok(Said::new(hits(&found), found))
             }
             Self::Rollback { vendor, name, number, person } => {
                 let tool = ToolName::new(&vendor, &name)?;
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let done = context.ask(&Request::Rollback { who, tool, version: number }).await?;
                 let (tool, version) = (field(&done, "tool"), field(&done, "version"));
                 let text = match done["unchanged"] == true {
@@ -115,12 +115,12 @@ impl Args {
                 Ok(Said::new(statistics(&found), found))
             }
             Self::Promote(moved) => {
-                let (actor, tool) = moved.parts()?;
+                let (actor, tool) = moved.parts(context).await?;
                 let done = context.ask(&Request::ToolPromote { actor, tool }).await?;
                 Ok(Said::new(size(&done), done))
             }
             Self::Demote(moved) => {
-                let (actor, tool) = moved.parts()?;
+                let (actor, tool) = moved.parts(context).await?;
                 let done = context.ask(&Request::ToolDemote { actor, tool }).await?;
                 Ok(Said::new(size(&done), done))
             }
@@ -129,8 +129,8 @@ impl Args {
 }
 
 impl Move {
-    fn parts(&self) -> Result<(crate::control::Actor, ToolName), Failure> {
-        Ok((self.actor.actor()?, ToolName::new(&self.vendor, &self.name)?))
+    async fn parts(&self, context: &Context) -> Result<(crate::control::Actor, ToolName), Failure> {
+        Ok((self.actor.actor(context).await?, ToolName::new(&self.vendor, &self.name)?))
     }
 }
 

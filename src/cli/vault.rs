@@ -32,7 +32,7 @@ impl Args {
     pub(crate) async fn run(self, context: &Context) -> Result<Said, Failure> {
         match self {
             Self::Rotate { person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let done = context.ask(&Request::VaultRotate { who }).await?;
                 let text = format!("{} secrets are sealed anew", field(&done, "resealed"));
                 Ok(Said::new(text, done))
@@ -44,7 +44,7 @@ impl Args {
 }
 
 async fn lock(context: &Context, person: PersonArgs, locked: bool) -> Result<Said, Failure> {
-    let who = person.credential()?;
+    let who = person.credential(context).await?;
     let done = context.ask(&Request::VaultLock { who, locked }).await?;
     let text = match locked {
         true => "the vault is locked: no credential is used\nnext: cambium vault unlock",

@@ -3,7 +3,7 @@
 
 use super::{Actor, Audit, Change, Person, Request};
 use crate::data_dir::DataDir;
-use crate::failure::Failure;
+use crate::failure::{Failure, unproved};
 use crate::first_code::FirstCodes;
 use crate::outside::Outside;
 use cambium_engine::port::RunRow;
@@ -442,8 +442,7 @@ impl Front {
     }
 
     async fn backup(&self, passphrase: String, file: PathBuf) -> Answered {
-        let who = PersonCredential::Passphrase(passphrase.clone());
-        self.engine.prove_person(who).await?;
+        self.proof(Person::Passphrase(passphrase.clone())).await?;
         let _alone = self.backing_up.try_lock().map_err(|_| {
             Failure::new("busy", "another backup is being made", "wait for it, then try again")
         })?;
@@ -485,7 +484,15 @@ impl Front {
     }
 
     pub(super) async fn proof(&self, who: Person) -> Result<PersonProof, Failure> {
-        Ok(self.engine.prove_person(who.into()).await?)
+        let passphrase = matches!(who, Person::Passphrase(_));
+        match self.engine.prove_person(who.into()).await {
+            Ok(proof) => Ok(proof),
+            Err(error) => {
+                let unknown = error == EngineError::PersonRequired;
+                let first = unknown && self.engine.needs_setup().await?;
+                Err(unproved(error, passphrase, first))
+            }
+        }
     }
 
     async fn caller(&self, actor: Actor) -> Result<Caller, Failure> {

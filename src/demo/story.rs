@@ -118,7 +118,7 @@ pub(crate) async fn tell(teller: &Teller, keep: bool) -> Result<Value, Differs> 
             format!("{:?}", vendor.received()),
         )?;
         let id = text(&ask, "id");
-        let decided = home.run(&["approvals", "allow", &id], "").await?;
+        let decided = home.run(&["approvals", "allow", &id, "--from-now-on"], "").await?;
         teller.say(&format!(
             "allowed  by the person, with their passphrase: {}",
             text(&decided, "state").replace('_', " ")

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 fn d16_a_backup_comes_back_and_begins_a_new_epoch() {
     let mut shop = Shop::open();
     assert_eq!(shop.order("lamp").code, 6);
-    shop.home.run(&["approvals", "allow", &shop.open_ask()]).ok();
+    shop.home.run(&["approvals", "allow", &shop.open_ask(), "--from-now-on"]).ok();
     shop.order("lamp").ok();
     assert_eq!(shop.orders().len(), 1);
     let file = shop.home.path().join("backup");

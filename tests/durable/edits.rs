@@ -81,7 +81,7 @@ fn j02_an_ask_that_shows_another_request_than_was_held_is_not_shown() {
         &["approvals", "show", &ask][..],
         &["approvals", "list"],
         &["approvals", "allow", &ask, "--once"],
-        &["approvals", "allow", &ask],
+        &["approvals", "allow", &ask, "--from-now-on"],
     ] {
         let refused = shop.home.run(words);
         assert_eq!(refused.error(), "store_unavailable", "{words:?} {}", refused.stdout);

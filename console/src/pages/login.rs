@@ -77,16 +77,21 @@ pub(crate) async fn submit(
         next => next.to_owned(),
     };
     let code = typed_code(&login.code);
+    let passphrase = !first && login.code.is_empty();
     match enter(&console, login).await {
         Ok(proof) => {
             let token = console.engine.open_session(&proof).await?;
             Ok(with_cookie(Redirect::to(&next).into_response(), Some(&token)))
         }
         Err(EngineError::PersonRequired) => {
-            let fault =
-                "That is not right. A code is good once and for ten minutes; `cambium code` in a \
-                         terminal shows another."
-                    .to_owned();
+            let fault = match passphrase {
+                true => "The passphrase is wrong.",
+                false => {
+                    "The code is wrong, used or expired: it is good once and for ten minutes. \
+                     `cambium code` in a terminal shows another."
+                }
+            };
+            let fault = fault.to_owned();
             page(&console, StatusCode::FORBIDDEN, &next, code, Some(fault)).await
         }
         Err(error @ (EngineError::OutOfRange { .. } | EngineError::ArgumentInvalid { .. })) => {

@@ -38,8 +38,10 @@ async fn b091_the_first_login_sets_the_passphrase_and_costs_its_code() {
     assert_eq!(house.get("/asks", cookie).await.status, 200);
     let again = house.post("/login", "", &format!("code={code}")).await;
     assert_eq!(again.status, 403, "a code is good once");
+    assert!(again.body.contains("The code is wrong, used or expired"), "{}", again.body);
     let wrong = house.post("/login", "", "passphrase=something+else").await;
     assert_eq!(wrong.status, 403);
+    assert!(wrong.body.contains("The passphrase is wrong"), "{}", wrong.body);
     assert!(!wrong.headers.contains_key("set-cookie"));
 }
 
