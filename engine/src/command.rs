@@ -242,6 +242,22 @@ pub struct ToolSource {
     pub published_ms: i64,
 }
 
+/// One of a tool's versions, in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionLine {
+    /// 1, 2, 3, ….
+    pub number: u32,
+    /// Content hash.
+    pub hash: String,
+    /// Milliseconds UTC.
+    pub published_ms: i64,
+    /// The agent that published it, by name; `None` for the person.
+    pub published_by: Option<String>,
+    /// Whether it is the one that runs.
+    pub current: bool,
+}
+
 /// An agent to create.
 #[derive(Debug, Clone)]
 pub struct NewAgent {

@@ -78,8 +78,8 @@ pub use check::{
 pub use command::{
     Acceptance, AskView, CallRequest, Caller, ConnectionChange, DecideRequest, ExecuteRequest,
     FindHit, FindReply, HistoryEntry, Leaving, Live, NewAgent, NewConnection, ProposalView,
-    PublishRequest, Published, Publisher, StandingAnswer, SweepPlan, ToolSource, WantedConnection,
-    Wants, WorkingSetEntry,
+    PublishRequest, Published, Publisher, StandingAnswer, SweepPlan, ToolSource, VersionLine,
+    WantedConnection, Wants, WorkingSetEntry,
 };
 pub use component::{COMPONENT_BYTES, Manifest};
 pub use connections::{read_host, read_scheme};

@@ -10,6 +10,7 @@ use crate::find::{Document, HITS_MAX, Index, WordScore};
 use crate::port::{Pointer, RunRow, Store, VersionRow};
 use crate::{
     Engine, EngineError, FindHit, FindReply, ListedTool, ToolKind, ToolName, ToolSource, Version,
+    VersionLine,
 };
 use cambium_proxy::{ContentHash, MethodPattern, PersonId, StoreFault, Vault};
 use std::collections::{HashMap, HashSet};
@@ -238,6 +239,30 @@ impl Engine {
             output_schema: version.output_schema.clone(),
             published_ms: version.published_ms,
         })
+    }
+
+    /// Every version of a tool, oldest first.
+    pub async fn versions(&self, tool: &ToolName) -> Result<Vec<VersionLine>, EngineError> {
+        let (pointer, _) = self.known(tool).await?;
+        let agents = self.agents().await?;
+        let mut lines = Vec::new();
+        // Numbers have no gaps.
+        for number in 1.. {
+            let Some(loaded) = self.toolbox.version(tool, number).await? else { break };
+            let version = &loaded.version;
+            let by = version.published_by.as_ref();
+            lines.push(VersionLine {
+                number,
+                hash: version.hash.to_string(),
+                published_ms: version.published_ms,
+                published_by: by.map(|by| {
+                    let named = agents.iter().find(|agent| &agent.id == by);
+                    named.map_or_else(|| by.to_string(), |agent| agent.name.clone())
+                }),
+                current: number == pointer.number,
+            });
+        }
+        Ok(lines)
     }
 
     /// The current version, or `tool_not_found`.

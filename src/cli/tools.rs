@@ -23,8 +23,15 @@ pub(crate) enum Args {
         /// Name half
         name: String,
         /// Which version [default: the current one]
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long = "version", alias = "number", value_name = "NUMBER")]
         number: Option<u32>,
+    },
+    /// All versions of a tool
+    Versions {
+        /// Vendor half
+        vendor: String,
+        /// Name half
+        name: String,
     },
     /// Search, as the agent's find_tool does
     Find {
@@ -86,6 +93,11 @@ impl Args {
                 let tool = ToolName::new(&vendor, &name)?;
                 let found = context.ask(&Request::ToolSource { tool, version: number }).await?;
                 Ok(Said::new(source(&found), found))
+            }
+            Self::Versions { vendor, name } => {
+                let tool = ToolName::new(&vendor, &name)?;
+                let list = context.ask(&Request::ToolVersions { tool }).await?;
+                Ok(Said::new(versions(&list), list))
             }
             Self::Find { query, actor } => {
                 let actor = actor.actor(context).await?;
@@ -169,12 +181,36 @@ fn listed(list: &Value) -> String {
     )
 }
 
+/// Characters of a hash that tell versions apart at a glance.
+const HASH_START: usize = 12;
+
+fn versions(list: &Value) -> String {
+    let row = |version: &Value| {
+        let by = match &version["publishedBy"] {
+            Value::Null => "you".to_owned(),
+            _ => field(version, "publishedBy"),
+        };
+        vec![
+            field(version, "number"),
+            field(version, "hash").chars().take(HASH_START).collect(),
+            time(&version["publishedMs"]),
+            if version["current"] == true { "yes" } else { "" }.to_owned(),
+            by,
+        ]
+    };
+    let rows: Vec<_> = list.as_array().into_iter().flatten().map(row).collect();
+    table(&["VERSION", "HASH", "PUBLISHED", "CURRENT", "BY"], &rows, "no versions")
+}
+
 fn source(found: &Value) -> String {
+    let current = match found["version"] == found["current"] {
+        true => "the current one".to_owned(),
+        false => format!("version {} is current", field(found, "current")),
+    };
     let mut text = format!(
-        "{} version {} of {}, published {}\nhash {}\n",
+        "{} version {} ({current}), published {}\nhash {}\n",
         field(found, "tool"),
         field(found, "version"),
-        field(found, "current"),
         time(&found["publishedMs"]),
         field(found, "hash"),
     );

@@ -93,6 +93,7 @@ impl Front {
             Request::ToolSource { tool, version } => {
                 value(engine.read_tool_source(&tool, version).await?)
             }
+            Request::ToolVersions { tool } => value(engine.versions(&tool).await?),
             Request::ToolFind { actor, query } => {
                 let caller = self.caller(actor).await?;
                 let mut found = value(engine.find_tool(&caller, &query).await?)?;

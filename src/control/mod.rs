@@ -47,6 +47,8 @@ pub(crate) enum Request {
     ToolList {},
     /// One version with its source.
     ToolSource { tool: ToolName, version: Option<u32> },
+    /// Every version of a tool.
+    ToolVersions { tool: ToolName },
     /// As the agent's `find_tool`.
     ToolFind { actor: Actor, query: String },
     /// Into the agent's working set.
