@@ -164,11 +164,18 @@ fn a_new_tools_test_holds_and_one_that_does_not_says_where() {
     let failed = shop.once(&module);
     assert_eq!((failed.code, failed.error().as_str()), (1, "test_failed"));
     assert!(failed.stderr.contains("answer.result.name"), "{}", failed.stderr);
+    save(&test, r#"{"input": {"id": 7}, "expect": {"status": "dry_run"}}"#);
+    let unfit = shop.once(&module);
+    assert_eq!((unfit.code, unfit.error().as_str()), (1, "test_failed"));
+    for said in ["input_invalid", "does not fit the schema", "/id"] {
+        assert!(unfit.stderr.contains(said), "{said}: {}", unfit.stderr);
+    }
     save(&test, "{}");
     assert_eq!(shop.once(&module).error(), "file_unreadable");
-    let mut alone = shop.home.command(&["dev", module.to_str().unwrap(), "--once"]);
+    let mut alone = shop.home.plain(&["dev", module.to_str().unwrap(), "--once"]);
     let checked = support::ended(alone.env_remove("CAMBIUM_TOKEN").output().unwrap());
     assert_eq!(checked.code, 0, "without a vendor it only checks: {}", checked.stderr);
+    assert!(checked.stdout.contains("not dry-run: with --vendor"), "{}", checked.stdout);
     let unnamed = shop.home.run(&["dev", module.to_str().unwrap(), "--vendor", "shop", "--once"]);
     assert_eq!((unnamed.code, unnamed.error().as_str()), (5, "token_missing"));
 }

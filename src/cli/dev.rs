@@ -109,7 +109,18 @@ impl Args {
             Failure::new("sandbox_unavailable", reason, "run `cambium doctor`")
         })?;
         let mut said = told(&self.file, &checked, checker.checks_types());
-        let Some(place) = place.filter(|_| checked.ok) else { return Ok(said) };
+        let Some(place) = place else {
+            if checked.ok {
+                said.text.push_str(
+                    "not dry-run: with --vendor VENDOR and an agent's token its reads go to the \
+                     vendor and its writes are shown\n",
+                );
+            }
+            return Ok(said);
+        };
+        if !checked.ok {
+            return Ok(said);
+        }
         let (input, expect) = match read_test(test)? {
             Some(test) => (test.input, Some(test.expect)),
             None => (example(&checked), None),
@@ -144,6 +155,14 @@ impl Args {
 fn unexpected(expect: &Value, answer: &Value) -> Option<Failure> {
     let why = missing(expect, answer, "answer");
     let why = why.or_else(|| answer["code"].as_str().map(str::to_owned))?;
+    // What went wrong says more than where the answer differs because of it.
+    if answer["status"] == "error"
+        && expect["status"] != "error"
+        && let Some(ended) = failed(answer)
+    {
+        let why = format!("the dry run ended in {}: {}", ended.code, ended.message);
+        return Some(Failure { code: "test_failed".to_owned(), message: why, ..ended });
+    }
     Some(Failure::new(
         "test_failed",
         format!("the dry run is not as expected: {why}"),

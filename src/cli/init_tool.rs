@@ -65,9 +65,11 @@ impl Args {
         }
         let module = folder.join(MODULE);
         let text = format!(
-            "{} is ready to be edited\nnext: cambium dev {} checks it at each save",
+            "{} is ready to be edited\nnext: cambium dev {} --vendor {}, with an agent's token in \
+             CAMBIUM_TOKEN, checks and dry-runs it at each save",
             module.display(),
-            module.display()
+            module.display(),
+            tool.vendor()
         );
         Ok(Said::new(text, json!({ "folder": folder, "module": module })))
     }
