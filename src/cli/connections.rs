@@ -1,6 +1,7 @@
 //! `cambium connections …`: vendors, their hosts and credentials. A secret
 //! comes by stdin or the terminal, never as an argument.
 
+use super::authority::{DOUBTFUL, is_doubtful, pem};
 use super::credential::{PersonArgs, secret};
 use super::overrides::{Policy, overrides_of};
 use super::print::{field, table};
@@ -12,7 +13,11 @@ use cambium_engine::{Preset, presets, read_host, read_scheme};
 use cambium_proxy::{Exception, Host, Overrides, Scheme};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+/// For who adds what is there already.
+const CHANGE_IT: &str = "choose another slug, or change the one there is: `cambium connections set SLUG` \
+                         (--secret-stdin enters another secret)";
 
 /// Words of `cambium connections`.
 #[derive(clap::Subcommand)]
@@ -85,7 +90,7 @@ pub(crate) struct Add {
     /// A vendor of `cambium connections presets`: its hosts, scheme and policy, where you name no others
     #[arg(long, value_name = "VENDOR")]
     preset: Option<String>,
-    /// HOST, HOST:PORT or LABEL=HOST:PORT; the first is primary
+    /// HOST, HOST:PORT or LABEL=HOST:PORT; the first is primary; --preset VENDOR knows them, too
     #[arg(long, required_unless_present = "preset")]
     host: Vec<String>,
     /// How the credential is placed [default: bearer]
@@ -186,9 +191,17 @@ impl Args {
                 // Before the secret: with --passphrase-stdin it is the first line.
                 let who = add.person.credential(context).await?;
                 let (connection, secret) = add.parts(scheme)?;
+                let doubtful = connection.ca_pem.as_deref().is_some_and(is_doubtful);
                 let connection = Box::new(connection);
                 let request = Request::ConnectionAdd { who, connection, secret };
-                let made = context.ask(&request).await.map_err(as_owner)?;
+                let made = context.ask(&request).await.map_err(as_owner);
+                let mut made = made.map_err(|failure| match failure.code.as_str() {
+                    "taken" => Failure { next: CHANGE_IT.to_owned(), ..failure },
+                    _ => failure,
+                })?;
+                if let (true, Some(warnings)) = (doubtful, made["warnings"].as_array_mut()) {
+                    warnings.push(DOUBTFUL.into());
+                }
                 let slug = field(&made, "slug");
                 let mut text = match made["authorize"].as_str() {
                     Some(link) => {
@@ -230,14 +243,20 @@ impl Args {
                     Some(path) if path.as_os_str() == "none" => Some(String::new()),
                     Some(path) => Some(pem(&path)?),
                 };
+                let doubtful = ca_pem.as_deref().is_some_and(is_doubtful);
                 let overrides = Some(set.policy.over(now)?);
                 let change = Change { exceptions, overrides, ca_pem };
                 let secret = set.secret_stdin.then(|| secret("Secret: ")).transpose()?;
                 let same_account = set.same_account;
                 let request =
                     Request::ConnectionSet { who, connection, change, secret, same_account };
-                let after = context.ask(&request).await.map_err(as_owner)?;
-                Ok(Said::new(page(&after)?, after))
+                let mut after = context.ask(&request).await.map_err(as_owner)?;
+                let mut text = page(&after)?;
+                if doubtful {
+                    text.push_str(&format!("\nwarning: {DOUBTFUL}"));
+                    after["warnings"] = json!([DOUBTFUL]);
+                }
+                Ok(Said::new(text, after))
             }
             Self::Reconnect { connection, secret_stdin, person } => {
                 let who = person.credential(context).await?;
@@ -360,16 +379,6 @@ fn read(field: &str, value: &str) -> Value {
         Ok(number) if field.ends_with("_seconds") => number.into(),
         _ => value.into(),
     }
-}
-
-fn pem(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(
-            "file_unreadable",
-            format!("{} cannot be read: {error}", path.display()),
-            "name a PEM file",
-        )
-    })
 }
 
 fn preset(vendor: &str) -> Result<&'static Preset, Failure> {
@@ -500,6 +509,6 @@ fn listed(list: &Value) -> String {
     table(
         &["CONNECTION", "VENDOR", "HOSTS", "SCHEME", "STATUS", "ID"],
         &rows,
-        "no connections yet\nnext: cambium connections add SLUG --host HOST",
+        "no connections yet\nnext: cambium connections add SLUG --host HOST, or with --preset VENDOR",
     )
 }

@@ -5,6 +5,7 @@
 mod agents;
 mod approvals;
 mod audit;
+mod authority;
 mod backup;
 mod check;
 mod code;
