@@ -6,8 +6,8 @@ use crate::author::ModelAuthor;
 use crate::checker::JailedChecker;
 use crate::cli::already;
 use crate::config::Config;
-use crate::control::{Audit, ControlSocket, Front};
-use crate::data_dir::{DATABASE, DataDir, VAULT_KEY};
+use crate::control::{Audit, Client, ControlSocket, Front};
+use crate::data_dir::{DATABASE, DataDir, VAULT_KEY, locked};
 use crate::failure::{Failure, unproved};
 use crate::first_code::FirstCodes;
 use crate::listener::Listener;
@@ -158,7 +158,14 @@ impl Server {
     /// Builds everything and opens the doors.
     pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
         let webhook = config.notify.as_ref().map(Webhook::new).transpose()?;
-        let listener = Listener::bind(config.listen).await?;
+        let listener = match Listener::bind(config.listen).await {
+            // The nearer reason, where it is a server of the same directory that is there.
+            Err(failure) if failure.code == "listen_in_use" => {
+                let there = Client::connect(&config.data_dir).await.is_ok();
+                return Err(if there { locked(&config.data_dir) } else { failure });
+            }
+            bound => bound?,
+        };
         let data_dir = DataDir::lock(&config.data_dir)?;
         let address = listener.address();
         let url = format!("http://{address}");
@@ -252,6 +259,7 @@ impl Server {
         }
         house.close().await;
         drop(data_dir);
+        tracing::info!("stopped");
     }
 }
 

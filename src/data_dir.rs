@@ -43,11 +43,7 @@ impl DataDir {
             .map_err(|error| unwritable(path, &error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Failure::new(
-                "data_dir_locked",
-                format!("another cambium already owns {}", path.display()),
-                "use the running server (`cambium status`), stop it, or pass another --data-dir",
-            )),
+            Err(TryLockError::WouldBlock) => Err(locked(path)),
             Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
         }
     }
@@ -203,6 +199,15 @@ fn private(path: &Path, found: &std::fs::Metadata) -> Result<(), Failure> {
             "run the server as the user who owns the directory, or pass another --data-dir",
         )
     })
+}
+
+/// A directory that a running cambium holds.
+pub(crate) fn locked(path: &Path) -> Failure {
+    Failure::new(
+        "data_dir_locked",
+        format!("another cambium already owns {}", path.display()),
+        "use the running server (`cambium status`), stop it, or pass another --data-dir",
+    )
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

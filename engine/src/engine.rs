@@ -165,7 +165,12 @@ impl Engine {
 
     /// Stops admitting, waits for runs up to `grace`, cancels the rest.
     pub async fn drain(&self, grace: Duration) {
-        self.flights.drain();
+        let left = self.flights.drain();
+        if left > 0 {
+            let runs = if left == 1 { "run" } else { "runs" };
+            let seconds = grace.as_secs();
+            tracing::info!("stopping: waiting for {left} {runs}, at most {seconds} s");
+        }
         self.authoring.stop.cancel();
         self.stop_ticker.cancel();
         let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner).take();

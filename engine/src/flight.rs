@@ -105,9 +105,11 @@ impl Flights {
         self.counts().by_agent.contains_key(agent)
     }
 
-    /// Begins no run any more.
-    pub(crate) fn drain(&self) {
-        self.counts().draining = true;
+    /// Begins no run any more; how many there are.
+    pub(crate) fn drain(&self) -> usize {
+        let mut counts = self.counts();
+        counts.draining = true;
+        counts.all
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

@@ -190,6 +190,12 @@ fn details(ended: &Ended<'_>) -> Option<Value> {
         let shown: Vec<&String> = logs.iter().take(LOG_LINES).collect();
         details.insert("logs".into(), json!(shown));
     }
+    // Its author could not have waited for what was ended from outside.
+    let ended_by_us = matches!(ended.report.outcome, Outcome::Cancelled);
+    let next = |refusal: &Refusal| match refusal {
+        Refusal::RunClosed(_) if ended_by_us => "call again if it is still wanted",
+        _ => refusal.next(),
+    };
     let refused: Vec<Value> = ended
         .session
         .exchanges
@@ -201,7 +207,7 @@ fn details(ended: &Ended<'_>) -> Option<Value> {
                 "path": exchange.path,
                 "code": refusal.code(),
                 "message": refusal.to_string(),
-                "next": refusal.next(),
+                "next": next(refusal),
             })
         })
         .collect();

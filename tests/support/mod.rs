@@ -196,9 +196,19 @@ impl Server {
     }
 
     /// SIGTERM, and the exit code.
-    pub(crate) fn stop(mut self) -> i32 {
+    pub(crate) fn stop(self) -> i32 {
+        self.ask_to_stop();
+        self.wait()
+    }
+
+    /// SIGTERM alone.
+    pub(crate) fn ask_to_stop(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::Term).unwrap();
+    }
+
+    /// The exit code once it has ended.
+    pub(crate) fn wait(mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }
