@@ -411,7 +411,7 @@ fn said(error: figment::Error) -> Failure {
                     one_line(&kind.to_string())
                 ),
             },
-            "correct it; docs/operations.md lists every setting",
+            "correct it; examples/config.toml has every setting",
         ),
     }
 }

@@ -76,8 +76,13 @@ impl Failure {
             "usage" => Exit::Usage,
             "config_invalid" | "config_unknown_key" | "config_unreadable" => Exit::Config,
             "no_server" | "server_gone" => Exit::NoServer,
-            "unauthenticated" | "person_required" | "token_missing" | "credential_missing"
-            | "too_many_attempts" | "backup_key_wrong" => Exit::Credential,
+            "unauthenticated"
+            | "person_required"
+            | "token_missing"
+            | "credential_missing"
+            | "token_file_open_to_others"
+            | "too_many_attempts"
+            | "backup_key_wrong" => Exit::Credential,
             "awaiting_approval" => Exit::Waiting,
             "data_dir_unwritable"
             | "data_dir_open_to_others"
@@ -105,7 +110,7 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         "tool_not_found" => {
             "list the tools with `cambium tools list`, or search: `cambium tools find`"
         }
-        "version_not_found" => "`cambium tools source VENDOR NAME` shows which is current",
+        "version_not_found" => "`cambium tools versions VENDOR NAME` lists them",
         "connection_not_found" => {
             "list the connections with `cambium connections list`; `cambium connections add` makes one"
         }
@@ -128,7 +133,8 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         }
         "tls_failed" => {
             "vendors are reached by HTTPS only; `cambium connections set SLUG --ca FILE` trusts an \
-             authority of the vendor's own, or a certificate that signs itself and says CA:FALSE"
+             authority of the vendor's own, or a certificate that signs itself and says CA:FALSE \
+             (`openssl req -x509 … -addext basicConstraints=critical,CA:FALSE`)"
         }
         "clock_skew" => "set this machine's clock, then call again",
         "upstream_protocol" => "call again later; if it stays, the host may be no HTTPS API",
@@ -138,6 +144,10 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
         }
         "awaiting_approval" => {
             "answer it (`cambium approvals list --open` has it), then call again with the same input"
+        }
+        "unauthenticated" => {
+            "pass the token that `cambium agents create` showed; `cambium agents rotate NAME` makes \
+             another for one that is lost"
         }
         "ask_settled" => {
             "the first decision stands; `cambium approvals withdraw AGENT VENDOR NAME` takes an \

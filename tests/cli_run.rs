@@ -6,6 +6,7 @@ mod support;
 
 use cambium_sandbox_tests::vendor::{Script, Vendor, answer};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::Arc;
 use support::{Home, Server, connect_shop, ended};
@@ -131,6 +132,7 @@ fn a_person_is_told_their_own_next_step() {
     let refused = shop.plain(&["run", "shop", "list-orders"]);
     assert!(refused.stdout.contains("vendor answered 401"), "{}", refused.stdout);
     assert!(refused.stdout.contains("cambium connections set "), "{}", refused.stdout);
+    assert!(refused.stdout.contains("set shop --secret-stdin"), "{}", refused.stdout);
     assert!(!refused.stdout.contains("request_credential"), "{}", refused.stdout);
     let paused = shop.home.run(&["agents", "set", "laptop", "--pause"]);
     assert_eq!(paused.code, 0, "{}", paused.stderr);
@@ -169,4 +171,76 @@ fn every_list_names_its_columns_and_spells_strangers_text_out() {
         assert!(!told.stdout.contains(['\u{1b}', '\u{202e}']), "{list:?}");
     }
     assert!(shop.plain(&["tools", "list"]).stdout.contains("\\u{1b}[2J"));
+}
+
+#[test]
+fn versions_are_listed_and_told_apart_after_a_rollback() {
+    let shop = Shop::open();
+    let file = shop.home.write("tool.ts", &READ.replace("Lists", "Lists all"));
+    let publish = ["publish", file.to_str().unwrap(), "--vendor", "shop", "--name", "list-orders"];
+    shop.home.run(&publish).ok();
+    shop.home.run(&["tools", "rollback", "shop", "list-orders", "1"]).ok();
+    let list = shop.home.run(&["tools", "versions", "shop", "list-orders"]).ok();
+    let current: Vec<_> = list.as_array().unwrap().iter().map(|one| &one["current"]).collect();
+    assert_eq!(current, [true, false], "{list}");
+    let told = shop.plain(&["tools", "versions", "shop", "list-orders"]).stdout;
+    for one in list.as_array().unwrap() {
+        assert!(told.contains(&one["hash"].as_str().unwrap()[..12]), "{told}");
+    }
+    assert!(told.lines().nth(1).unwrap().contains("  yes  "), "{told}");
+
+    let source =
+        |more: &[&str]| shop.plain(&[&["tools", "source", "shop", "list-orders"], more].concat());
+    assert!(source(&[]).stdout.contains("version 1 (the current one)"));
+    let newer = source(&["--version", "2"]).stdout;
+    assert!(newer.contains("version 2 (version 1 is current)"), "{newer}");
+    let none = source(&["--version", "9"]);
+    assert_eq!(none.error(), "version_not_found", "{}", none.stderr);
+    assert!(none.stderr.contains("cambium tools versions"), "{}", none.stderr);
+}
+
+#[test]
+fn what_is_taken_lost_or_open_to_others_is_said_with_its_way_out() {
+    let shop = Shop::open();
+    let told = |arguments: &[&str], code: &str, next: &str| {
+        let mut command = shop.home.plain(arguments);
+        let refused = ended(command.env_remove("CAMBIUM_TOKEN").output().unwrap());
+        assert_eq!(refused.error(), code, "{arguments:?} {}", refused.stderr);
+        assert!(refused.stderr.contains(next), "{arguments:?} {}", refused.stderr);
+    };
+    told(&["agents", "create", "laptop"], "taken", "cambium agents rotate");
+    told(&["run", "shop", "list-orders"], "token_missing", "--agent NAME");
+    told(&["tools", "find", "orders"], "token_missing", "--agent NAME");
+    let add = ["connections", "add", "shop", "--host", "shop.example"];
+    let again = shop.home.run_with(&add, "another secret");
+    assert_eq!(again.error(), "taken", "{}", again.stderr);
+    assert!(again.stderr.contains("cambium connections set SLUG"), "{}", again.stderr);
+    let token = shop.home.write("token", "not a token");
+    let token = token.to_str().unwrap();
+    let call = ["run", "shop", "list-orders", "--token-file", token];
+    told(&call, "unauthenticated", "cambium agents rotate");
+    std::fs::set_permissions(token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    told(&call, "token_file_open_to_others", "chmod 600");
+}
+
+#[test]
+fn a_server_that_stops_says_what_it_waits_for() {
+    let Shop { home, agent, vendor: _vendor, _server: server, _runtime } = Shop::open();
+    let mut command = home.command(&["run", "shop", "create-order", "--input", ORDER]);
+    command.env("CAMBIUM_TOKEN", &agent).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let waiting: serde_json::Value = serde_json::from_str(&line).unwrap();
+    server.ask_to_stop();
+    while !home.log().contains("stopping: ") {
+        std::thread::yield_now();
+    }
+    // Until it has drained it still takes answers.
+    home.run(&["approvals", "deny", waiting["waiting"]["id"].as_str().unwrap()]).ok();
+    child.wait().unwrap();
+    assert_eq!(server.wait(), 0);
+    let log = home.log();
+    assert!(log.contains("stopping: waiting for 1 run, at most 10 s"), "{log}");
+    assert!(log.trim_end().ends_with("stopped"), "{log}");
 }

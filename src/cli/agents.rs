@@ -79,7 +79,16 @@ impl Args {
         match self {
             Self::Create { name, cap, idle_days, person } => {
                 let who = person.credential(context).await?;
-                let done = context.ask(&Request::AgentCreate { who, name, cap, idle_days }).await?;
+                let made = context.ask(&Request::AgentCreate { who, name, cap, idle_days }).await;
+                let done = made.map_err(|failure| match failure.code.as_str() {
+                    "taken" => Failure {
+                        next: "choose another name; if its token is lost, `cambium agents rotate \
+                               NAME` makes another"
+                            .to_owned(),
+                        ..failure
+                    },
+                    _ => failure,
+                })?;
                 Ok(Said::new(token(&done), done))
             }
             Self::List => {

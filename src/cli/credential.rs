@@ -10,6 +10,7 @@ use clap::Args;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Longest secret taken, bytes: a private key in PEM with room.
@@ -96,7 +97,10 @@ impl ActorArgs {
 /// An agent's token: the file if one is named, else `CAMBIUM_TOKEN`.
 pub(crate) fn token(path: Option<&Path>) -> Result<String, Failure> {
     let token = match path {
-        Some(path) => first_line(path, "token_missing")?,
+        Some(path) => {
+            private(path)?;
+            first_line(path, "token_missing")?
+        }
         None => std::env::var("CAMBIUM_TOKEN").unwrap_or_default().trim().to_owned(),
     };
     if token.is_empty() {
@@ -108,6 +112,21 @@ pub(crate) fn token(path: Option<&Path>) -> Result<String, Failure> {
         ));
     }
     Ok(token)
+}
+
+/// Refuses a token's file that others may read. One that is another user's to
+/// close, or no file at all, is as its owner made it.
+fn private(path: &Path) -> Result<(), Failure> {
+    let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+    let (mode, uid) = (found.mode() & 0o777, rustix::process::getuid().as_raw());
+    if mode & 0o077 == 0 || found.uid() != uid || !found.is_file() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "token_file_open_to_others",
+        format!("{} has mode {mode:03o}; others on this machine can use the token", path.display()),
+        format!("chmod 600 {}", path.display()),
+    ))
 }
 
 /// A passphrase: stdin if asked for, else the named file, else the terminal.

@@ -27,8 +27,8 @@ impl Args {
         });
         text.push_str(&match &components {
             Ok(Some(exe)) => format!("\ncomponents run: {}", visible(&exe.display().to_string())),
-            Ok(None) => "\ncomponents do not run: there is no `cambium-component`; `./dev \
-                components` builds it"
+            Ok(None) => "\ncomponents do not run: there is no `cambium-component` beside this \
+                program; docs/components.md says how it is made"
                 .to_owned(),
             Err(failure) => format!("\ncomponents do not run: {}", visible(&failure.message)),
         });

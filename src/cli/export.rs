@@ -90,7 +90,8 @@ impl Export {
             write_new(path, text)?;
             written.push(path.display().to_string());
         }
-        let mut text = format!("{} files written to {}", written.len(), self.directory.display());
+        let files = if written.len() == 1 { "file" } else { "files" };
+        let mut text = format!("{} {files} written to {}", written.len(), self.directory.display());
         let left: Vec<String> = components.iter().map(ToString::to_string).collect();
         if !left.is_empty() {
             text = format!("{text}; components are not exported: {}", left.join(", "));

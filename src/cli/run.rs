@@ -41,6 +41,7 @@ impl Args {
                 "quote it for your shell: --input '{\"customer\": \"C-17\"}'",
             )
         })?;
+        let vendor_and_name = tool.to_string();
         let request = Request::Call {
             actor: self.actor.actor(context).await?,
             tool,
@@ -51,12 +52,38 @@ impl Args {
         let json = context.json();
         let envelope = context.call(&request, |ask| waits(ask, json)).await?;
         let mut said = told(envelope);
+        let next = said.failure.as_ref().map_or("", |failure| failure.next.as_str());
+        if next.contains("SLUG") || refused_at(&said.json).is_some() {
+            said.name(context, &vendor_and_name).await;
+        }
         if let Some(failure) = &mut said.failure {
             let agent = self.actor.agent().unwrap_or("AGENT");
             let whole = format!("{agent} {} {}", self.vendor, self.name);
             failure.next = failure.next.replace("AGENT VENDOR NAME", &whole);
         }
         Ok(said)
+    }
+}
+
+impl Said {
+    /// Puts the slug of a tool's connection where the text has its id or `SLUG`. What
+    /// cannot be learned stays as it is.
+    async fn name(&mut self, context: &Context, tool: &str) {
+        let Ok(tools) = context.ask(&Request::ToolList {}).await else { return };
+        let Ok(connections) = context.ask(&Request::ConnectionList {}).await else { return };
+        let one = |list: &Value, key: &str, is: &str| {
+            let mut all = list.as_array().cloned().unwrap_or_default().into_iter();
+            all.find(|one| one[key] == is)
+        };
+        let id = one(&tools, "tool", tool).map(|tool| field(&tool, "connection"));
+        let Some(connection) = id.and_then(|id| one(&connections, "id", &id)) else { return };
+        let (id, slug) = (field(&connection, "id"), field(&connection, "slug"));
+        self.text = self
+            .text
+            .replace(&format!("connections set {id} "), &format!("connections set {slug} "));
+        if let Some(failure) = &mut self.failure {
+            failure.next = failure.next.replace("SLUG", &slug);
+        }
     }
 }
 
@@ -162,7 +189,13 @@ pub(crate) fn failed(envelope: &Value) -> Option<Failure> {
                 field(&envelope["ask"], "id"),
                 time(&envelope["ask"]["expiresMs"]),
             ),
-            format!("cambium approvals show {}, then call again", field(&envelope["ask"], "id")),
+            {
+                let id = field(&envelope["ask"], "id");
+                format!(
+                    "cambium approvals show {id}, then cambium approvals allow {id} --once (or \
+                     deny {id}), then call again"
+                )
+            },
         )),
         _ => None,
     }

@@ -59,10 +59,18 @@ fn line(row: &Value) -> Vec<String> {
         time(&row["begunMs"]),
         field(row, "tool"),
         field(row, "outcome"),
-        field(seen, "endedBy"),
+        ended_by(seen),
         field(seen, "cpuMs"),
         seen["maxRss"].as_u64().map_or_else(String::new, |bytes| (bytes >> 20).to_string()),
     ]
+}
+
+/// Who ended the process, in a reader's words.
+fn ended_by(seen: &Value) -> String {
+    match seen["endedBy"].as_str() {
+        Some("us") => "cambium".to_owned(),
+        _ => field(seen, "endedBy"),
+    }
 }
 
 /// Every field on a line of its own, the evidence after the run.
@@ -70,7 +78,13 @@ fn shown(row: &Value) -> String {
     let fields = |value: &Value| -> Vec<Vec<String>> {
         let names = value.as_object().into_iter().flatten().map(|(name, _)| name);
         let shown = names.filter(|name| *name != "evidence" && !value[*name].is_null());
-        shown.map(|name| vec![name.clone(), field(value, name)]).collect()
+        let told = |name: &String| match name.strip_suffix("Ms") {
+            // A moment; how long something took has the same ending, and stays.
+            Some(of) if ["begun", "ended"].contains(&of) => vec![of.to_owned(), time(&value[name])],
+            _ if name == "endedBy" => vec![name.clone(), ended_by(value)],
+            _ => vec![name.clone(), field(value, name)],
+        };
+        shown.map(told).collect()
     };
     let mut lines = fields(row);
     lines.extend(fields(&row["evidence"]));

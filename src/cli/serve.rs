@@ -74,9 +74,8 @@ fn announce(server: &Server, json: bool) {
     };
     if let (false, Some(code)) = (json, code) {
         text.push_str(&format!(
-            "\nfirst code {code} (ten minutes, once; then {} or `cambium code` has another)\n\
-             next: open {url}/login?code={code} , or cambium setup",
-            crate::data_dir::code_file(server.data_dir()).display()
+            "\nfirst code {code}\n  good once, for ten minutes; afterwards `cambium code` shows the \
+             next\nnext: open {url}/login?code={code} , or cambium setup",
         ));
     }
     let mut stdout = std::io::stdout().lock();

@@ -85,7 +85,9 @@ impl Args {
                 );
             }
         }
-        text.push_str(&format!("next: {next}"));
+        if !self.change {
+            text.push_str(&format!("next: {next}"));
+        }
         Ok(Said::new(text, json!({ "done": true, "config": written })))
     }
 
@@ -212,7 +214,7 @@ fn template(config: &Config) -> String {
     // JSON's string form is TOML's basic string form for what a path can hold.
     let quoted = |text: String| Value::String(text).to_string();
     format!(
-        "# Settings of cambium. docs/operations.md explains each.\n\
+        "# Settings of cambium; examples/config.toml has every one. docs/operations.md says more.\n\
          data_dir = {}\nlisten = {}\nwait_budget_seconds = {}\n\n\
          [sandbox]\npool = {}\nzygote = {}\n\n[log]\nfilter = {}\njson = {}\n",
         quoted(config.data_dir.display().to_string()),

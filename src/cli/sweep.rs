@@ -1,4 +1,4 @@
-//! `cambium sweep --plan`: what the rule would take out, and when.
+//! `cambium sweep`, with or without `--plan`: what the rule would take out, and when.
 
 use super::print::{field, table, time};
 use super::{Context, Said};
@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Arguments of `cambium sweep`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only show; the server sweeps by itself every five minutes
-    #[arg(long, required = true)]
+    /// Only show, which is all there is: the server sweeps by itself every five minutes
+    #[arg(long)]
     plan: bool,
 }
 

@@ -232,7 +232,7 @@ fn promoter(cause: MoveCause) -> &'static str {
 fn cause(cause: MoveCause) -> &'static str {
     match cause {
         MoveCause::Agent => "the agent asked",
-        MoveCause::Publish => "published by the agent",
+        MoveCause::Publish => "published for the agent",
         MoveCause::Person => "you moved it",
         MoveCause::Idle => "unused past the idle window",
         MoveCause::Cap => "over the working-set cap",

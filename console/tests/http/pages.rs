@@ -81,7 +81,7 @@ async fn b088_an_agents_page_has_the_set_the_history_the_forecast_and_what_stand
             "unused past the idle window",
             "No answer of yours stands",
             "History",
-            "published by the agent",
+            "published for the agent",
         ],
     );
 
