@@ -123,6 +123,10 @@ fn a_person_is_told_their_own_next_step() {
     child.wait().unwrap();
     let denied = shop.plain(&run);
     assert_eq!((denied.code, denied.error().as_str()), (1, "tool_denied"), "{}", denied.stderr);
+    let statistics = shop.home.run(&["tools", "stats"]).ok();
+    let orders = statistics["tools"].as_array().unwrap();
+    let orders = orders.iter().find(|tool| tool["tool"] == "shop__create-order").unwrap();
+    assert_eq!(orders["errors"], 0, "your no is no error of the tool: {orders}");
     let next = "cambium approvals withdraw AGENT shop create-order";
     assert!(denied.stderr.contains(next), "{}", denied.stderr);
 
@@ -158,6 +162,7 @@ fn every_list_names_its_columns_and_spells_strangers_text_out() {
         &["runs", "list"],
         &["audit", "list"],
         &["sweep", "--plan"],
+        &["sweep"],
     ] {
         let told = shop.plain(list);
         assert_eq!(told.code, 0, "{list:?} {}", told.stderr);
@@ -243,4 +248,18 @@ fn a_server_that_stops_says_what_it_waits_for() {
     let log = home.log();
     assert!(log.contains("stopping: waiting for 1 run, at most 10 s"), "{log}");
     assert!(log.trim_end().ends_with("stopped"), "{log}");
+}
+
+#[test]
+fn a_dry_run_shows_a_write_once_and_a_run_its_times() {
+    let shop = Shop::open();
+    let dry = shop.plain(&["run", "shop", "create-order", "--input", ORDER, "--dry-run"]);
+    assert_eq!(dry.code, 0, "{}", dry.stderr);
+    assert_eq!(dry.stdout.matches("POST").count(), 1, "{}", dry.stdout);
+    let runs = shop.home.run(&["runs", "list"]).ok();
+    let shown = shop.plain(&["runs", "show", runs[0]["run"].as_str().unwrap()]).stdout;
+    for moment in ["begun", "ended"] {
+        let line = shown.lines().find(|line| line.starts_with(&format!("{moment} "))).unwrap();
+        assert!(line.ends_with('Z'), "{shown}");
+    }
 }

@@ -85,8 +85,19 @@ fn an_authority_that_is_none_is_refused_before_anything_is_kept() {
         assert_eq!((refused.code, refused.error().as_str()), (1, "argument_invalid"));
         assert!(refused.stderr.contains("authority"), "{}", refused.stderr);
     }
+    // One that will fail at the first call is warned of when it is given.
+    let mut params = rcgen::CertificateParams::new(vec!["shop.example".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let slip = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
+    let slip = home.write("slip.pem", &slip);
+    let slip = slip.to_str().unwrap();
+    let add = ["connections", "add", "slip", "--host", "shop.example", "--ca", slip];
+    let warnings = home.run_with(&add, "secret-of-the-shop").ok()["warnings"].to_string();
+    assert!(warnings.contains("CA:TRUE") && warnings.contains("openssl"), "{warnings}");
+    let set = home.run(&["connections", "set", "slip", "--ca", slip]).ok();
+    assert!(set["warnings"].to_string().contains("CA:TRUE"), "{set}");
     let missing = ["connections", "add", "shop", "--host", "shop.example", "--ca", "/nowhere.pem"];
     let refused = home.run_with(&missing, "secret-of-the-shop");
     assert_eq!((refused.code, refused.error().as_str()), (1, "file_unreadable"));
-    assert_eq!(home.run(&["connections", "list"]).ok().as_array().unwrap().len(), 0);
+    assert_eq!(home.run(&["connections", "list"]).ok().as_array().unwrap().len(), 1);
 }

@@ -144,6 +144,13 @@ fn a_code_that_is_given_is_looked_at_and_a_first_run_that_fails_leaves_nothing()
     assert_eq!((refused.code, refused.error().as_str()), (5, "person_required"));
     assert!(refused.stderr.contains("the code is wrong, used or expired"), "{}", refused.stderr);
     assert_eq!(home.run(&["status"]).ok()["needsSetup"], true, "it set a passphrase");
+    let address = server.url.strip_prefix("http://").unwrap();
+    let second = home.run(&["serve", "--listen", address]);
+    assert_eq!((second.code, second.error().as_str()), (7, "data_dir_locked"));
+    let mut other = home.bare();
+    other.args(["--json", "--data-dir"]).arg(home.path().join("other"));
+    let other = support::ended(other.args(["serve", "--listen", address]).output().unwrap());
+    assert_eq!((other.code, other.error().as_str()), (7, "listen_in_use"));
     assert_eq!(server.stop(), 0);
     // What a server left holds no code either.
     assert_eq!(home.run(&given).error(), "person_required");
