@@ -138,6 +138,18 @@ fn a_person_is_told_their_own_next_step() {
     assert!(refused.stdout.contains("cambium connections set "), "{}", refused.stdout);
     assert!(refused.stdout.contains("set shop --secret-stdin"), "{}", refused.stdout);
     assert!(!refused.stdout.contains("request_credential"), "{}", refused.stdout);
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let other = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
+    let other = shop.home.write("other.pem", &other);
+    let set = ["connections", "set", "shop", "--ca", other.to_str().unwrap()];
+    let set = shop.home.run(&set).ok();
+    assert!(set["warnings"].is_null(), "{set}");
+    let strange = shop.plain(&["run", "shop", "list-orders"]);
+    assert_eq!(strange.error(), "tls_failed", "{}", strange.stderr);
+    for said in ["cambium connections set shop --ca FILE", "basicConstraints=critical,CA:FALSE"] {
+        assert!(strange.stderr.contains(said), "{said}: {}", strange.stderr);
+    }
     let paused = shop.home.run(&["agents", "set", "laptop", "--pause"]);
     assert_eq!(paused.code, 0, "{}", paused.stderr);
     let paused = shop.plain(&["run", "shop", "list-orders"]);

@@ -5,7 +5,7 @@
 use super::check::{MODULE_BYTES, read_module, told};
 use super::credential::token;
 use super::print::{Said, failure as told_failure, field};
-use super::run::{failed, report};
+use super::run::{failed, reported};
 use super::{Context, visible};
 use crate::checker::JailedChecker;
 use crate::control::{Actor, Request};
@@ -133,7 +133,8 @@ impl Args {
             input: input.clone(),
         };
         let answer = context.ask(&request).await?;
-        said.text.push_str(&format!("dry run: {}\n{}", field(&answer, "status"), report(&answer)));
+        let shown = reported(context, &answer).await;
+        said.text.push_str(&format!("dry run: {}\n{shown}", field(&answer, "status")));
         said.json["dryRun"] = answer.clone();
         match expect {
             Some(expect) => {

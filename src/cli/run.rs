@@ -41,7 +41,7 @@ impl Args {
                 "quote it for your shell: --input '{\"customer\": \"C-17\"}'",
             )
         })?;
-        let vendor_and_name = tool.to_string();
+        let whole_name = tool.to_string();
         let request = Request::Call {
             actor: self.actor.actor(context).await?,
             tool,
@@ -51,11 +51,9 @@ impl Args {
         };
         let json = context.json();
         let envelope = context.call(&request, |ask| waits(ask, json)).await?;
-        let mut said = told(envelope);
-        let next = said.failure.as_ref().map_or("", |failure| failure.next.as_str());
-        if next.contains("SLUG") || refused_at(&said.json).is_some() {
-            said.name(context, &vendor_and_name).await;
-        }
+        let text = reported(context, &envelope).await;
+        let mut said = Said { text, failure: failed(&envelope), json: envelope };
+        said.name_slug(context, &whole_name).await;
         if let Some(failure) = &mut said.failure {
             let agent = self.actor.agent().unwrap_or("AGENT");
             let whole = format!("{agent} {} {}", self.vendor, self.name);
@@ -66,24 +64,37 @@ impl Args {
 }
 
 impl Said {
-    /// Puts the slug of a tool's connection where the text has its id or `SLUG`. What
+    /// Puts the slug of a tool's connection where the next step says `SLUG`. What
     /// cannot be learned stays as it is.
-    async fn name(&mut self, context: &Context, tool: &str) {
-        let Ok(tools) = context.ask(&Request::ToolList {}).await else { return };
-        let Ok(connections) = context.ask(&Request::ConnectionList {}).await else { return };
-        let one = |list: &Value, key: &str, is: &str| {
-            let mut all = list.as_array().cloned().unwrap_or_default().into_iter();
-            all.find(|one| one[key] == is)
+    async fn name_slug(&mut self, context: &Context, tool: &str) {
+        let Some(failure) = self.failure.as_mut().filter(|told| told.next.contains("SLUG")) else {
+            return;
         };
-        let id = one(&tools, "tool", tool).map(|tool| field(&tool, "connection"));
-        let Some(connection) = id.and_then(|id| one(&connections, "id", &id)) else { return };
-        let (id, slug) = (field(&connection, "id"), field(&connection, "slug"));
-        self.text = self
-            .text
-            .replace(&format!("connections set {id} "), &format!("connections set {slug} "));
-        if let Some(failure) = &mut self.failure {
+        let Ok(tools) = context.ask(&Request::ToolList {}).await else { return };
+        let mut tools = tools.as_array().into_iter().flatten();
+        let Some(found) = tools.find(|one| one["tool"] == tool) else { return };
+        if let Some(slug) = slug_of(context, &field(found, "connection")).await {
             failure.next = failure.next.replace("SLUG", &slug);
         }
+    }
+}
+
+/// A connection's slug, by its id.
+async fn slug_of(context: &Context, id: &str) -> Option<String> {
+    let list = context.ask(&Request::ConnectionList {}).await.ok()?;
+    let found = list.as_array()?.iter().find(|one| one["id"] == id)?;
+    Some(field(found, "slug"))
+}
+
+/// What [`report`] says, with the slug of the connection that was refused.
+pub(super) async fn reported(context: &Context, envelope: &Value) -> String {
+    let text = report(envelope);
+    let Some(id) = refused_at(envelope) else { return text };
+    match slug_of(context, &id).await {
+        Some(slug) => {
+            text.replace(&format!("connections set {id} "), &format!("connections set {slug} "))
+        }
+        None => text,
     }
 }
 
@@ -111,14 +122,8 @@ fn waiting(ask: &Value) -> String {
     )
 }
 
-/// An envelope as a person reads it.
-fn told(envelope: Value) -> Said {
-    let (text, failure) = (report(&envelope), failed(&envelope));
-    Said { text, json: envelope, failure }
-}
-
 /// What was sent, stopped and answered, and what the tool returned.
-pub(crate) fn report(envelope: &Value) -> String {
+fn report(envelope: &Value) -> String {
     let mut text = String::new();
     if let Some(status) = envelope["vendor"]["status"].as_u64() {
         let _ = writeln!(text, "vendor answered {status}");
