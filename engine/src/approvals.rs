@@ -7,14 +7,14 @@ use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
 use crate::changes::{Herald, Topic};
 use crate::diff;
 use crate::port::{AskReason, AskRow, AskState, Store};
-use crate::waiting::{Verdict, Waiting};
+use crate::waiting::{Stands, Verdict, Waiting};
 use crate::{
-    AskView, DecideRequest, Engine, EngineError, Event, InBand, PersonProof, StandingAnswer,
+    AskView, DecideRequest, Engine, EngineError, Event, InBand, Parts, PersonProof, StandingAnswer,
     ToolName,
 };
 use cambium_proxy::{
-    AgentId, Answer, AskId, Clock, ContentHash, DecisionRow, Effect, PersonId, StoreFault, Vault,
-    request_digest,
+    AgentId, Answer, AskId, AskRecord, Clock, ContentHash, DecisionRow, Effect, PersonId, Proxy,
+    StoreFault, Vault, request_digest,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,6 +34,7 @@ const CHANNELS: [&str; 2] = ["console", "cli"];
 /// What asking needs. Shared by every run's desk.
 pub(crate) struct Approvals {
     store: Arc<dyn Store>,
+    proxy: Arc<Proxy>,
     vault: Arc<Vault>,
     clock: Arc<dyn Clock>,
     herald: Herald,
@@ -47,16 +48,13 @@ pub(crate) struct Approvals {
 }
 
 impl Approvals {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        vault: Arc<Vault>,
-        clock: Arc<dyn Clock>,
-        herald: Herald,
-    ) -> Self {
+    pub(crate) fn new(parts: &Parts, herald: Herald) -> Self {
+        let Parts { store, proxy, vault, clock, .. } = parts;
         Self {
-            store,
-            vault,
-            clock,
+            store: store.clone(),
+            proxy: proxy.clone(),
+            vault: vault.clone(),
+            clock: clock.clone(),
             herald,
             waiting: Arc::default(),
             deciding: tokio::sync::Mutex::default(),
@@ -97,25 +95,47 @@ impl Approvals {
     }
 
     /// Where an ask stands now.
-    pub(crate) async fn state_of(&self, ask: &AskId) -> Result<AskState, StoreFault> {
+    async fn state_of(&self, ask: &AskId) -> Result<AskState, StoreFault> {
         match self.store.ask(ask).await? {
             Some(row) => Ok(row.state),
             None => Err(StoreFault::Corrupt(format!("ask {ask} is gone"))),
         }
     }
 
-    /// Settles an ask nobody answered, and lets those who wait be held anew.
+    /// Settles an ask nobody answered, and lets those who wait be held anew. That
+    /// another took its place is written down first.
     pub(crate) async fn settle_unanswered(
         &self,
-        ask: &AskId,
+        row: &AskRow,
         event: AskEvent,
     ) -> Result<(), StoreFault> {
         let Some(to) = transition(AskState::Open, event) else { return Ok(()) };
-        if self.store.settle(ask, to, None, self.now()).await? {
-            self.settled(ask);
-            self.waiting.wake_all(ask, |_| Verdict::Anew);
+        if event == AskEvent::Replaced {
+            self.record(row, "ask_superseded").await?;
+        }
+        if self.store.settle(&row.id, to, None, self.now()).await? {
+            self.settled(&row.id);
+            self.waiting.wake_all(&row.id, |_| Verdict::Anew);
         }
         Ok(())
+    }
+
+    /// Writes down what became of an ask without a decision.
+    async fn record(&self, row: &AskRow, became: &'static str) -> Result<(), StoreFault> {
+        let record = AskRecord {
+            became,
+            ask: &row.id,
+            run: &row.run,
+            agent: &row.agent,
+            tool: &row.tool.to_string(),
+            version: &row.version,
+            connection: &row.connection,
+            method: &row.method,
+            authority: &row.authority,
+            digest: &row.digest,
+        };
+        let recorded = self.proxy.record_ask(record).await;
+        recorded.map_err(|refusal| StoreFault::Unavailable(refusal.to_string()))
     }
 
     /// Ends what time has ended.
@@ -143,10 +163,10 @@ impl Approvals {
             Err(fault) => return tracing::warn!(%fault, "asks could not be superseded"),
         };
         for row in rows.into_iter().filter(open) {
-            if self.waiting.any(&row.id) {
+            if self.waiting.any_shown(&row.id) {
                 continue;
             }
-            if let Err(fault) = self.settle_unanswered(&row.id, AskEvent::Replaced).await {
+            if let Err(fault) = self.settle_unanswered(&row, AskEvent::Replaced).await {
                 tracing::warn!(%fault, ask = %row.id, "an ask could not be superseded");
             }
         }
@@ -210,11 +230,11 @@ impl Approvals {
         match request.answer {
             // Read by all, whichever version they run: it is about the tool.
             Answer::Deny => self.waiting.wake_all(&row.id, |_| Verdict::Answered),
-            Answer::Standing => self.waiting.wake_all(&row.id, |waiter| match waiter.joins {
-                true => Verdict::Answered,
-                false => Verdict::Anew,
+            Answer::Standing => self.waiting.wake_all(&row.id, |waiter| match waiter.stands {
+                Stands::Shown | Stands::Behind => Verdict::Answered,
+                Stands::Apart => Verdict::Anew,
             }),
-            Answer::Once => self.waiting.wake_one(&row.id, &row.run, row.digest),
+            Answer::Once => self.waiting.wake_one(&row.id, &row.run),
             Answer::Withdrawn => {}
         }
         self.settled(&row.id);
@@ -279,7 +299,7 @@ impl Engine {
         let _deciding = self.approvals.deciding().await;
         let mut row = self.ask_row(&request.ask).await?;
         if row.state == AskState::Open && row.expires_ms <= self.now() {
-            self.approvals.settle_unanswered(&row.id, AskEvent::RanOut).await?;
+            self.approvals.settle_unanswered(&row, AskEvent::RanOut).await?;
             row.state = AskState::Expired;
         }
         let already = |state: AskState| EngineError::AskSettled {
@@ -448,7 +468,7 @@ impl Engine {
                 && !every_time,
             connection_slug: connection.slug,
             body_bytes: row.body.len(),
-            waiting_run: self.approvals.waiting.shown(&row.id, &row.run, row.digest),
+            waiting_run: self.approvals.waiting.shown(&row.id, &row.run),
             call_sites,
             digest: row.digest.to_string(),
             body: String::from_utf8(row.body).ok(),

@@ -8,8 +8,8 @@ use crate::approvals::Approvals;
 use crate::ask::AskEvent;
 use crate::flight::Flights;
 use crate::port::{AskReason, AskRow, AskState};
-use crate::waiting::{Verdict, Waiter};
-use cambium_proxy::{AskId, BoxFuture, Desk, HeldRequest, HoldOutcome, StoreFault};
+use crate::waiting::{Place, Stands, Verdict, Waiter};
+use cambium_proxy::{AskId, BoxFuture, Desk, HeldRequest, HoldOutcome, Parked, StoreFault};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -19,6 +19,10 @@ use tokio::time::Instant;
 const ASK_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// Open asks of one agent: more would train a person to click.
 const OPEN_PER_AGENT: u32 = 8;
+
+/// What must be left of a run's wait for its question to take the place of one
+/// whose own run has just ended: less is no time to answer in.
+const ASKED_AFTER: Duration = Duration::from_secs(10);
 
 /// The desk of one run.
 pub(crate) struct RunDesk {
@@ -32,10 +36,12 @@ pub(crate) struct RunDesk {
     left: Mutex<Duration>,
 }
 
-/// The ask a request waits for, and whether it is about this request's version.
+/// The ask a request waits for, what it has to do with this request, and the
+/// place it waits at, unless too many wait.
 struct Joined {
     ask: AskRow,
-    joins: bool,
+    stands: Stands,
+    place: Option<Place>,
 }
 
 impl RunDesk {
@@ -53,47 +59,34 @@ impl RunDesk {
 
     async fn held(&self, request: &HeldRequest) -> Result<HoldOutcome, StoreFault> {
         loop {
-            let Some(Joined { ask, joins }) = self.open_or_join(request).await? else {
+            let Some(Joined { ask, stands, place }) = self.open_or_join(request).await? else {
                 return Ok(HoldOutcome::TooMany);
             };
-            let parked = || HoldOutcome::Parked { ask: ask.id.clone(), expires_ms: ask.expires_ms };
-            let waiter = Waiter {
-                run: request.run.clone(),
-                agent: request.agent.clone(),
-                digest: request.digest,
-                joins,
+            let shown = stands == Stands::Shown;
+            let parked = || {
+                let (ask, expires_ms) = (ask.id.clone(), ask.expires_ms);
+                Ok(HoldOutcome::Parked(Parked { ask, expires_ms, shown }))
             };
-            let Some(mut place) = self.approvals.waiting.take(&ask.id, waiter) else {
-                return Ok(parked());
-            };
-            if let Some(told) = &self.told {
+            let Some(mut place) = place else { return parked() };
+            // Nobody is shown another request as if it were this one.
+            if let Some(told) = self.told.as_ref().filter(|_| shown) {
                 let _ = told.send(ask.id.clone());
-            }
-            // Decided between the look and the taking of the place: nobody
-            // will wake it.
-            match self.approvals.state_of(&ask.id).await? {
-                AskState::Open => {}
-                AskState::Denied => return Ok(HoldOutcome::Decided(ask.id)),
-                AskState::AllowedStanding if joins => return Ok(HoldOutcome::Decided(ask.id)),
-                AskState::AllowedOnce if joins && ask.digest == request.digest => {
-                    return Ok(HoldOutcome::Decided(ask.id));
-                }
-                AskState::AllowedStanding
-                | AskState::AllowedOnce
-                | AskState::Expired
-                | AskState::Superseded => continue,
             }
             let verdict = match self.wait(&mut place.verdict).await {
                 Some(verdict) => verdict,
                 // It may have come at the last moment.
                 None => match place.verdict.try_recv() {
                     Ok(verdict) => verdict,
-                    Err(_) => return Ok(parked()),
+                    Err(_) => return parked(),
                 },
             };
             match verdict {
                 Verdict::Answered => return Ok(HoldOutcome::Decided(ask.id)),
                 Verdict::Anew => {}
+                // Its caller was given its link a moment ago: it is not put aside
+                // for a question that goes unheard as soon.
+                Verdict::Left if *self.left() < ASKED_AFTER => return parked(),
+                Verdict::Left => {}
             }
         }
     }
@@ -113,33 +106,52 @@ impl RunDesk {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One open ask per agent and tool. `None` when the agent has too many.
+    /// One open ask per agent and tool, and a place among those who wait for it,
+    /// taken in the same step: an ask somebody waits for is not replaced. `None`
+    /// when the agent has too many.
     async fn open_or_join(&self, request: &HeldRequest) -> Result<Option<Joined>, StoreFault> {
         let approvals = &self.approvals;
         let _deciding = approvals.deciding().await;
         let now = approvals.now();
+        let mut replaced = None;
         if let Some(ask) = approvals.store().open_ask(&request.agent, &self.tool).await? {
             let same = ask.version == request.version
                 && ask.connection == request.connection
                 && ask.generation == request.generation;
+            let stands = match (same, same && ask.digest == request.digest) {
+                (_, true) => Stands::Shown,
+                (true, false) => Stands::Behind,
+                (false, false) => Stands::Apart,
+            };
             if ask.expires_ms <= now {
-                approvals.settle_unanswered(&ask.id, AskEvent::RanOut).await?;
-            } else if same || approvals.waiting.any(&ask.id) {
-                return Ok(Some(Joined { ask, joins: same }));
+                approvals.settle_unanswered(&ask, AskEvent::RanOut).await?;
+            } else if stands == Stands::Shown || approvals.waiting.any_shown(&ask.id) {
+                return Ok(Some(self.joined(ask, stands, request)));
             } else {
-                approvals.settle_unanswered(&ask.id, AskEvent::Replaced).await?;
+                replaced = Some(ask);
             }
         }
-        if approvals.store().count_open(&request.agent, now).await? >= OPEN_PER_AGENT
+        let open = approvals.store().count_open(&request.agent, now).await?;
+        if open.saturating_sub(u32::from(replaced.is_some())) >= OPEN_PER_AGENT
             || !approvals.may_ask(&request.agent)
         {
             tracing::warn!(agent = %request.agent, "an ask was refused: too many");
             return Ok(None);
         }
         let ask = self.row(request, now).await?;
+        if let Some(replaced) = replaced {
+            approvals.settle_unanswered(&replaced, AskEvent::Replaced).await?;
+        }
         approvals.store().insert_ask(&ask).await?;
-        approvals.opened(&ask.id);
-        Ok(Some(Joined { ask, joins: true }))
+        let joined = self.joined(ask, Stands::Shown, request);
+        approvals.opened(&joined.ask.id);
+        Ok(Some(joined))
+    }
+
+    fn joined(&self, ask: AskRow, stands: Stands, request: &HeldRequest) -> Joined {
+        let waiter = Waiter { run: request.run.clone(), agent: request.agent.clone(), stands };
+        let place = self.approvals.waiting.take(&ask.id, waiter);
+        Joined { ask, stands, place }
     }
 
     async fn row(&self, request: &HeldRequest, now: i64) -> Result<AskRow, StoreFault> {

@@ -118,12 +118,7 @@ impl Engine {
         let toolbox =
             Toolbox::open(parts.store.clone(), parts.vault.clone(), person.clone()).await?;
         let herald = Herald::default();
-        let approvals = Arc::new(Approvals::new(
-            parts.store.clone(),
-            parts.vault.clone(),
-            parts.clock.clone(),
-            herald.clone(),
-        ));
+        let approvals = Arc::new(Approvals::new(&parts, herald.clone()));
         let engine = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             parts: Arc::new(parts),

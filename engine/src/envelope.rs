@@ -95,6 +95,10 @@ pub struct Envelope {
     /// The open ask of `awaiting_approval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskRef>,
+    /// The open ask about another request of the tool that comes first, when
+    /// `awaiting_approval` has none of its own yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<AskRef>,
     /// Things worth knowing, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -136,6 +140,7 @@ impl Envelope {
             vendor: None,
             preview: None,
             ask: None,
+            behind: None,
             notes: Vec::new(),
             code: None,
             message: None,

@@ -3,6 +3,8 @@
 
 use crate::command::Caller;
 use crate::jobs::JobPlace;
+use crate::reply;
+use crate::waiting::Stands;
 use crate::{Engine, EngineError, Envelope, Status};
 use cambium_proxy::{AskId, RunId};
 use std::time::Duration;
@@ -54,7 +56,7 @@ impl Engine {
         let begun_ms = self.job(caller, &run).await?.begun_ms;
         let envelope = self.wait_for_process(caller, process, Duration::ZERO).await?;
         let (ask, ended_ms) = match envelope.status == Status::Running {
-            true => (self.approvals.waiting.ask_of(&run), None),
+            true => (self.approvals.waiting.ask_of(&run).and_then(shown), None),
             false => (None, self.parts.store.run(&run).await?.and_then(|row| row.ended_ms)),
         };
         Ok(Process { begun_ms, ended_ms, ask, envelope })
@@ -87,13 +89,21 @@ impl Engine {
     /// Says where a person is waited for, if one is.
     fn still_running(&self, run: &RunId) -> Envelope {
         let mut envelope = running(run);
-        if let Some(ask) = self.approvals.waiting.ask_of(run) {
+        if let Some((ask, stands)) = self.approvals.waiting.ask_of(run) {
             let link = self.ask_link(&ask);
-            envelope.message =
-                Some(format!("A person must allow a write of it. Tell them to answer at {link} ."));
+            envelope.message = Some(match stands {
+                Stands::Shown => {
+                    format!("A person must allow a write of it. Tell them to answer at {link} .")
+                }
+                Stands::Behind | Stands::Apart => reply::behind(&link),
+            });
         }
         envelope
     }
+}
+
+fn shown((ask, stands): (AskId, Stands)) -> Option<AskId> {
+    (stands == Stands::Shown).then_some(ask)
 }
 
 /// The answer that a run goes on.

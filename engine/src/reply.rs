@@ -8,7 +8,7 @@ use crate::{Content, EngineError, Envelope, Outcome, RunReport, Status, ToolResu
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cambium_proxy::{Connection, Exchange, Refusal, RunId, SessionReport};
+use cambium_proxy::{Connection, Exchange, Parked, Refusal, RunId, SessionReport};
 use serde_json::{Value, json};
 
 /// Longest result an answer carries, characters.
@@ -159,15 +159,32 @@ fn settled<'a>(ended: &'a Ended<'_>) -> Settled<'a> {
 
 fn parked(ended: &Ended<'_>) -> Envelope {
     let mut envelope = Envelope::of(Status::AwaitingApproval);
-    if let Some((ask, expires_ms)) = &ended.session.parked {
-        let link = format!("{}/asks/{ask}", ended.console_url.trim_end_matches('/'));
+    let Some(Parked { ask, expires_ms, shown }) = &ended.session.parked else { return envelope };
+    let link = format!("{}/asks/{ask}", ended.console_url.trim_end_matches('/'));
+    envelope.retryable = Some(true);
+    let asked = AskRef { id: ask.to_string(), link, expires_ms: *expires_ms };
+    if *shown {
+        let link = &asked.link;
         envelope.message =
             Some(format!("A person must allow this write first. Tell them to answer at {link} ."));
         envelope.next = Some("tell the person, then call again with the same input".into());
-        envelope.retryable = Some(true);
-        envelope.ask = Some(AskRef { id: ask.to_string(), link, expires_ms: *expires_ms });
+        envelope.ask = Some(asked);
+    } else {
+        envelope.message = Some(behind(&asked.link));
+        envelope.next = Some(
+            "tell the person, and call again with the same input once the other is answered".into(),
+        );
+        envelope.behind = Some(asked);
     }
     envelope
+}
+
+/// What is said of a write that another one's question comes before.
+pub(crate) fn behind(link: &str) -> String {
+    format!(
+        "Nothing was sent. A person is asked about another request of this tool first, at {link} ; \
+         about this one they are asked after it."
+    )
 }
 
 fn failed(ended: &Ended<'_>, error: &EngineError) -> Envelope {

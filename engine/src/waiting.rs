@@ -2,7 +2,7 @@
 //! for the node; a place leaves when its holder is dropped, so that a run that
 //! ends never leaves one behind.
 
-use cambium_proxy::{AgentId, AskId, ContentHash, RunId};
+use cambium_proxy::{AgentId, AskId, RunId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -19,6 +19,20 @@ pub(crate) enum Verdict {
     Answered,
     /// It was about another request: be held anew.
     Anew,
+    /// Nobody waits any more for the request the ask shows.
+    Left,
+}
+
+/// How an ask is about a request that waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stands {
+    /// It shows exactly this request.
+    Shown,
+    /// It shows other bytes of the same version: of its answers, only *from now
+    /// on* and a deny are about this request.
+    Behind,
+    /// It is about another version: only a deny is about this request.
+    Apart,
 }
 
 /// Who waits, and for what.
@@ -28,11 +42,8 @@ pub(crate) struct Waiter {
     pub(crate) run: RunId,
     /// Of which agent.
     pub(crate) agent: AgentId,
-    /// The held request.
-    pub(crate) digest: ContentHash,
-    /// False while an ask of another version stands in the way: no answer to
-    /// that one but a deny is about this request.
-    pub(crate) joins: bool,
+    /// Whether the ask is about the held request.
+    pub(crate) stands: Stands,
 }
 
 /// All who wait.
@@ -80,22 +91,26 @@ impl Waiting {
 
     /// A run that waits for this ask with the request it shows, the run that
     /// opened it first.
-    pub(crate) fn shown(&self, ask: &AskId, opener: &RunId, digest: ContentHash) -> Option<RunId> {
+    pub(crate) fn shown(&self, ask: &AskId, opener: &RunId) -> Option<RunId> {
         let places = self.places();
         let seats = places.by_ask.get(ask)?;
-        first_shown(seats, opener, digest).map(|index| seats[index].waiter.run.clone())
+        first_shown(seats, opener).map(|index| seats[index].waiter.run.clone())
     }
 
-    /// What this run waits for.
-    pub(crate) fn ask_of(&self, run: &RunId) -> Option<AskId> {
+    /// What this run waits for, an ask that shows its request before any other.
+    pub(crate) fn ask_of(&self, run: &RunId) -> Option<(AskId, Stands)> {
         let places = self.places();
-        let waits = |seats: &Vec<Seat>| seats.iter().any(|seat| seat.waiter.run == *run);
-        places.by_ask.iter().find(|(_, seats)| waits(seats)).map(|(ask, _)| ask.clone())
+        let mine = places.by_ask.iter().flat_map(|(ask, seats)| {
+            let seats = seats.iter().filter(|seat| seat.waiter.run == *run);
+            seats.map(move |seat| (ask, seat.waiter.stands))
+        });
+        let found = mine.min_by_key(|(_, stands)| *stands != Stands::Shown);
+        found.map(|(ask, stands)| (ask.clone(), stands))
     }
 
-    /// Whether anyone waits for this ask.
-    pub(crate) fn any(&self, ask: &AskId) -> bool {
-        self.places().by_ask.contains_key(ask)
+    /// Whether anyone waits for the request this ask shows.
+    pub(crate) fn any_shown(&self, ask: &AskId) -> bool {
+        self.places().by_ask.get(ask).is_some_and(|seats| is_shown_to_one(seats))
     }
 
     /// Wakes all who wait for an ask with what `means` says to each.
@@ -107,9 +122,9 @@ impl Waiting {
     }
 
     /// Wakes all; one of them, whose request was shown, is answered.
-    pub(crate) fn wake_one(&self, ask: &AskId, opener: &RunId, digest: ContentHash) {
+    pub(crate) fn wake_one(&self, ask: &AskId, opener: &RunId) {
         let seats = self.leave(ask);
-        let answered = first_shown(&seats, opener, digest);
+        let answered = first_shown(&seats, opener);
         for (index, seat) in seats.into_iter().enumerate() {
             let verdict = if answered == Some(index) { Verdict::Answered } else { Verdict::Anew };
             let _ = seat.wake.send(verdict);
@@ -125,8 +140,12 @@ impl Waiting {
     }
 }
 
-fn first_shown(seats: &[Seat], opener: &RunId, digest: ContentHash) -> Option<usize> {
-    let shown = |seat: &Seat| seat.waiter.joins && seat.waiter.digest == digest;
+fn is_shown_to_one(seats: &[Seat]) -> bool {
+    seats.iter().any(|seat| seat.waiter.stands == Stands::Shown)
+}
+
+fn first_shown(seats: &[Seat], opener: &RunId) -> Option<usize> {
+    let shown = |seat: &Seat| seat.waiter.stands == Stands::Shown;
     seats
         .iter()
         .position(|seat| shown(seat) && seat.waiter.run == *opener)
@@ -136,10 +155,14 @@ fn first_shown(seats: &[Seat], opener: &RunId, digest: ContentHash) -> Option<us
 impl Drop for Place {
     fn drop(&mut self) {
         let mut places = self.waiting.places();
-        if let Some(seats) = places.by_ask.get_mut(&self.ask) {
-            seats.retain(|seat| seat.number != self.number);
-            if seats.is_empty() {
-                places.by_ask.remove(&self.ask);
+        let Some(seats) = places.by_ask.get_mut(&self.ask) else { return };
+        let before = seats.len();
+        seats.retain(|seat| seat.number != self.number);
+        // The last one the ask was about: who stands behind it need not wait for
+        // an answer that nobody waits for.
+        if seats.len() < before && !is_shown_to_one(seats) {
+            for seat in places.by_ask.remove(&self.ask).unwrap_or_default() {
+                let _ = seat.wake.send(Verdict::Left);
             }
         }
     }
@@ -150,39 +173,50 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn waiter(run: &str, digest: u8) -> Waiter {
-        Waiter {
-            run: RunId::new(run),
-            agent: AgentId::new("a"),
-            digest: ContentHash([digest; 32]),
-            joins: true,
-        }
+    fn waiter(run: &str, stands: Stands) -> Waiter {
+        Waiter { run: RunId::new(run), agent: AgentId::new("a"), stands }
     }
 
     #[test]
     fn b062_once_answers_only_the_run_whose_request_was_shown() {
         let waiting = Arc::new(Waiting::default());
         let ask = AskId::new("ask");
-        let mut other = waiting.take(&ask, waiter("other", 2)).unwrap();
-        let mut twin = waiting.take(&ask, waiter("twin", 1)).unwrap();
-        let mut opener = waiting.take(&ask, waiter("opener", 1)).unwrap();
-        waiting.wake_one(&ask, &RunId::new("opener"), ContentHash([1; 32]));
+        let mut other = waiting.take(&ask, waiter("other", Stands::Behind)).unwrap();
+        let mut twin = waiting.take(&ask, waiter("twin", Stands::Shown)).unwrap();
+        let mut opener = waiting.take(&ask, waiter("opener", Stands::Shown)).unwrap();
+        waiting.wake_one(&ask, &RunId::new("opener"));
         assert_eq!(opener.verdict.try_recv(), Ok(Verdict::Answered));
         assert_eq!(twin.verdict.try_recv(), Ok(Verdict::Anew));
         assert_eq!(other.verdict.try_recv(), Ok(Verdict::Anew));
-        assert!(!waiting.any(&ask));
+        assert!(!waiting.any_shown(&ask));
+    }
+
+    #[test]
+    fn who_stands_behind_a_request_is_told_when_the_last_that_waited_with_it_left() {
+        let waiting = Arc::new(Waiting::default());
+        let ask = AskId::new("ask");
+        let opener = waiting.take(&ask, waiter("opener", Stands::Shown)).unwrap();
+        let twin = waiting.take(&ask, waiter("twin", Stands::Shown)).unwrap();
+        let gone = waiting.take(&ask, waiter("gone", Stands::Behind)).unwrap();
+        let mut behind = waiting.take(&ask, waiter("behind", Stands::Behind)).unwrap();
+        drop((gone, opener));
+        assert!(behind.verdict.try_recv().is_err(), "a twin still waits");
+        assert_eq!(waiting.ask_of(&RunId::new("behind")), Some((ask.clone(), Stands::Behind)));
+        drop(twin);
+        assert_eq!(behind.verdict.try_recv(), Ok(Verdict::Left));
+        assert_eq!(waiting.ask_of(&RunId::new("behind")), None);
     }
 
     #[test]
     fn held_requests_are_bounded_and_leave_with_their_run() {
         let waiting = Arc::new(Waiting::default());
         let ask = AskId::new("ask");
-        let mut held: Vec<Place> =
-            (0..HELD_PER_AGENT).map(|_| waiting.take(&ask, waiter("r", 1)).unwrap()).collect();
-        assert!(waiting.take(&ask, waiter("r", 1)).is_none());
+        let take = || waiting.take(&ask, waiter("r", Stands::Shown));
+        let mut held: Vec<Place> = (0..HELD_PER_AGENT).map(|_| take().unwrap()).collect();
+        assert!(take().is_none());
         held.pop();
-        assert!(waiting.take(&ask, waiter("r", 1)).is_some());
+        assert!(take().is_some());
         drop(held);
-        assert!(!waiting.any(&ask));
+        assert!(!waiting.any_shown(&ask));
     }
 }

@@ -13,7 +13,7 @@ pub use anchor::Anchor;
 pub use segment::AuditSegment;
 pub use verify::{AuditBreak, VerifiedChain};
 
-use crate::{AgentId, BoxFuture, Connection, RunId, StoreFault};
+use crate::{AgentId, AskId, BoxFuture, Connection, ConnectionId, ContentHash, RunId, StoreFault};
 use serde::{Deserialize, Serialize};
 
 /// What kind of row it is.
@@ -129,6 +129,23 @@ impl AuditEvent {
         Self { connection: id, host, ..bare }
     }
 
+    /// What became of a question to a person without a decision. Its path is left
+    /// out: only the row of the held request has had secrets taken out of it.
+    pub(crate) fn asked(at_ms: i64, said: AskRecord<'_>) -> Self {
+        Self {
+            run: said.run.to_string(),
+            agent: said.agent.to_string(),
+            tool: said.tool.to_owned(),
+            version: said.version.to_string(),
+            connection: said.connection.to_string(),
+            approval: Some(said.ask.to_string()),
+            method: said.method.to_owned(),
+            host: said.authority.to_owned(),
+            digest: Some(said.digest.to_string()),
+            ..Self::bare(AuditKind::Change, at_ms, "change", said.became, Vec::new())
+        }
+    }
+
     /// A command of an agent's, before it runs or after it ended. Its text is the
     /// agent's own: no secret of the vault's is ever in an agent's hands.
     pub(crate) fn command(at_ms: i64, said: CommandRecord<'_>) -> Self {
@@ -160,6 +177,31 @@ impl AuditEvent {
         let notes = vec!["at_the_door".into()];
         Self { method, ..Self::bare(AuditKind::Refusal, at_ms, "refuse", code, notes) }
     }
+}
+
+/// What is written down of an ask that is settled without a decision.
+#[derive(Debug)]
+pub struct AskRecord<'a> {
+    /// `ask_superseded` or `ask_put_aside`.
+    pub became: &'static str,
+    /// Which ask.
+    pub ask: &'a AskId,
+    /// The run whose request it shows.
+    pub run: &'a RunId,
+    /// Whose.
+    pub agent: &'a AgentId,
+    /// `<vendor>__<name>`.
+    pub tool: &'a str,
+    /// The version's content.
+    pub version: &'a ContentHash,
+    /// On which connection.
+    pub connection: &'a ConnectionId,
+    /// Upper-case method.
+    pub method: &'a str,
+    /// `host` or `host:port`.
+    pub authority: &'a str,
+    /// Over the wire bytes.
+    pub digest: &'a ContentHash,
 }
 
 /// What is written down of an agent's command.

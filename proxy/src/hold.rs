@@ -45,21 +45,28 @@ pub enum HoldOutcome {
     /// A decision is stored under this ask; the session reads and checks it.
     Decided(AskId),
     /// The wait budget ended, or too many are held. The ask stays open.
-    Parked {
-        /// The ask.
-        ask: AskId,
-        /// When it expires, milliseconds UTC.
-        expires_ms: i64,
-    },
+    Parked(Parked),
     /// The agent has as many questions open as a person is asked. Nothing is sent.
     TooMany,
     /// The ask could not be stored. Nothing is sent.
     Failed,
 }
 
+/// The open ask a request was left with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// The ask.
+    pub ask: AskId,
+    /// When it expires, milliseconds UTC.
+    pub expires_ms: i64,
+    /// Whether it shows this request. If not, it is about another one of the same
+    /// tool, and no answer to it should be asked for in this one's name.
+    pub shown: bool,
+}
+
 /// Asks a person and waits. `engine` implements it.
 pub trait Desk: Send + Sync {
-    /// Stores the ask (or joins the open one of the same agent and tool) and
+    /// Stores the ask (or waits for the open one of the same agent and tool) and
     /// waits until it is decided or the wait budget ends. Dropping the future
     /// leaves the ask open.
     fn hold<'a>(&'a self, request: HeldRequest) -> BoxFuture<'a, HoldOutcome>;

@@ -52,8 +52,8 @@ mod sdk;
 
 pub use approval::{Answer, ApprovalSource, DecisionRow, PermitKey};
 pub use audit::{
-    Anchor, AuditBreak, AuditEvent, AuditKind, AuditRow, AuditSegment, AuditSink, CommandRecord,
-    VerifiedChain,
+    Anchor, AskRecord, AuditBreak, AuditEvent, AuditKind, AuditRow, AuditSegment, AuditSink,
+    CommandRecord, VerifiedChain,
 };
 pub use clock::{Clock, SystemClock};
 pub use connection::{
@@ -62,7 +62,7 @@ pub use connection::{
 pub use credential::Consent;
 pub use door::{Door, DoorAt, DoorFrame, Pass};
 pub use grant::{Grant, Permit};
-pub use hold::{Desk, HeldRequest, HoldOutcome, request_digest};
+pub use hold::{Desk, HeldRequest, HoldOutcome, Parked, request_digest};
 pub use id::{AgentId, AskId, ConnectionId, ContentHash, PersonId, RunId};
 pub use limits::Limits;
 pub use overrides::{OverrideFault, Overrides, Raise};

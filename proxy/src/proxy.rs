@@ -14,10 +14,10 @@ use crate::resolve;
 use crate::upstream;
 use crate::upstream::{Network, Tasks, Upstream};
 use crate::{
-    AgentId, Anchor, ApprovalSource, AuditBreak, AuditSink, Clock, CommandRecord, Connection,
-    ConnectionId, ConnectionSource, ConnectionStatus, ContentHash, Desk, EntryFault, Exception,
-    Grant, Hints, Limits, PersonId, Refusal, Resolve, Scheme, SealedSecret, Secret, SecretStore,
-    Session, SessionSpec, StoreFault, Vault, VerifiedChain,
+    AgentId, Anchor, ApprovalSource, AskRecord, AuditBreak, AuditSink, Clock, CommandRecord,
+    Connection, ConnectionId, ConnectionSource, ConnectionStatus, ContentHash, Desk, EntryFault,
+    Exception, Grant, Hints, Limits, PersonId, Refusal, Resolve, Scheme, SealedSecret, Secret,
+    SecretStore, Session, SessionSpec, StoreFault, Vault, VerifiedChain,
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -321,6 +321,15 @@ impl Proxy {
             Refusal::AuditUnavailable(
                 "the change could not be recorded, nothing was changed".into(),
             )
+        })
+    }
+
+    /// Records what becomes of an ask without a decision, before it does.
+    pub async fn record_ask(&self, said: AskRecord<'_>) -> Result<(), Refusal> {
+        let event = AuditEvent::asked(self.shared.parts.clock.now_ms(), said);
+        self.shared.writer.put(event, true).stored().await.map_err(|fault| {
+            tracing::error!(%fault, "what became of a question could not be recorded");
+            Refusal::AuditUnavailable("the question could not be settled".into())
         })
     }
 

@@ -81,8 +81,8 @@ pub struct SessionReport {
     pub exchanges: Vec<Exchange>,
     /// The refusal that ends the run, if one did.
     pub fatal: Option<Refusal>,
-    /// The ask a write is parked under: id and expiry in milliseconds UTC.
-    pub parked: Option<(crate::AskId, i64)>,
+    /// The ask a write is parked under, one that shows it before any other.
+    pub parked: Option<crate::Parked>,
 }
 
 pub use veil::Veil;

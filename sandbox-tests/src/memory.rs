@@ -4,7 +4,8 @@
 use cambium_proxy::{
     AgentId, Answer, ApprovalSource, AskId, AuditEvent, AuditKind, AuditRow, AuditSegment,
     AuditSink, BoxFuture, Connection, ConnectionId, ConnectionSource, ContentHash, DecisionRow,
-    Desk, HeldRequest, HoldOutcome, PermitKey, SealedSecret, SecretStore, StoreFault, Vault,
+    Desk, HeldRequest, HoldOutcome, Parked, PermitKey, SealedSecret, SecretStore, StoreFault,
+    Vault,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -411,7 +412,9 @@ impl Desk for ScriptedDesk {
                     decision(&other, ask.clone(), Answer::Once, &self.vault)
                 }
                 Word::Lie => return HoldOutcome::Decided(ask),
-                Word::Silent => return HoldOutcome::Parked { ask, expires_ms: 1_000 },
+                Word::Silent => {
+                    return HoldOutcome::Parked(Parked { ask, expires_ms: 1_000, shown: true });
+                }
                 Word::Fail => return HoldOutcome::Failed,
                 Word::Away | Word::Then(_) => return std::future::pending().await,
             };

@@ -189,6 +189,14 @@ pub(crate) fn failed(envelope: &Value) -> Option<Failure> {
             failure.details = envelope.get("details").cloned().map(Box::new);
             Some(failure)
         }
+        Some("awaiting_approval") if envelope["ask"].is_null() => Some(Failure::new(
+            "awaiting_approval",
+            field(envelope, "message"),
+            format!(
+                "cambium approvals show {}, answer it, then call again",
+                field(&envelope["behind"], "id")
+            ),
+        )),
         Some("awaiting_approval") => Some(Failure::new(
             "awaiting_approval",
             format!(

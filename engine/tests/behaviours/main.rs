@@ -9,6 +9,7 @@ mod executing;
 mod flood;
 mod held;
 mod house;
+mod in_turn;
 mod low_level;
 mod model;
 mod persons;

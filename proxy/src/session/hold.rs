@@ -7,7 +7,7 @@
 use super::trail::Trail;
 use super::{Inner, send::Draft};
 use crate::approval::{self, Reading, Standing};
-use crate::{AuditKind, HeldRequest, HoldOutcome, Permit, Refusal};
+use crate::{AuditKind, HeldRequest, HoldOutcome, Parked, Permit, Refusal};
 use std::sync::Arc;
 
 /// How often one request may be put to a person because the answer was for
@@ -38,12 +38,7 @@ pub(super) async fn clear(
     for _ in 0..ROUNDS {
         let ask = match ask(inner, trail, &draft.held).await? {
             HoldOutcome::Decided(ask) => ask,
-            HoldOutcome::Parked { ask, expires_ms } => {
-                trail.approval = Some(ask.clone());
-                inner.report().parked.get_or_insert((ask, expires_ms));
-                let why = "a person was asked and has not answered yet; nothing was sent";
-                return Err(Refusal::AwaitingApproval(why.into()));
-            }
+            HoldOutcome::Parked(parked) => return Err(park(inner, trail, parked)),
             HoldOutcome::TooMany => {
                 let why = "this agent has too many questions open; nothing was sent";
                 return Err(Refusal::RateLimited(why.into()));
@@ -82,6 +77,23 @@ pub(super) async fn clear(
     }
     let why = "the answers given were for other requests; nothing was sent";
     Err(Refusal::AwaitingApproval(why.into()))
+}
+
+/// Leaves a request with an open ask. One that is about another request is not
+/// this one's: its row names none.
+fn park(inner: &Inner, trail: &mut Trail, parked: Parked) -> Refusal {
+    let why = if parked.shown {
+        trail.approval = Some(parked.ask.clone());
+        "a person was asked and has not answered yet; nothing was sent"
+    } else {
+        "a person is asked about another request of this tool first, and about this one after it; \
+         nothing was sent"
+    };
+    let mut report = inner.report();
+    if report.parked.as_ref().is_none_or(|before| parked.shown && !before.shown) {
+        report.parked = Some(parked);
+    }
+    Refusal::AwaitingApproval(why.into())
 }
 
 /// Puts the request to the desk, the run's clock stopped.

@@ -1,0 +1,160 @@
+//! Different writes of one tool by one agent: each is shown as what it is, and
+//! in turn. One open ask for each agent and tool never means that a person is
+//! sent to a question about another request.
+
+use crate::house::{House, code, posts, request, writes};
+use cambium_engine::{AskView, Envelope, Status};
+use cambium_proxy::{Answer, AuditEvent, AuditKind, AuditSink};
+use std::time::Duration;
+
+const PARKS: Duration = Duration::from_millis(100);
+const ONE: &str = r#"{"n":1}"#;
+const TWO: &str = r#"{"n":2}"#;
+
+/// Rows of the audit that say what became of a question.
+async fn became(house: &House) -> Vec<(String, Option<String>)> {
+    let rows = house.store.rows("node", 0, 1_000).await.unwrap();
+    let events = rows.iter().map(|row| serde_json::from_str::<AuditEvent>(&row.event).unwrap());
+    events
+        .filter(|event| event.kind == AuditKind::Change && event.approval.is_some())
+        .map(|event| (event.rule, event.approval))
+        .collect()
+}
+
+async fn ask_of(house: &House, envelope: &Envelope) -> AskView {
+    let id = envelope.ask.as_ref().expect("a question of its own").id.clone();
+    house.engine.ask(&cambium_proxy::AskId::new(id)).await.unwrap()
+}
+
+#[tokio::test]
+async fn b062_a_given_up_question_does_not_stand_in_for_another_request() {
+    let house = House::waiting(PARKS).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let first = house.call(&caller, "create").await;
+    let again = house.call(&caller, "create").await;
+    assert_eq!(again.ask, first.ask, "the same bytes are never asked about twice");
+    assert!(became(&house).await.is_empty());
+
+    house.sandbox.plays("shop__create", posts(TWO));
+    let second = house.call(&caller, "create").await;
+    assert_eq!(second.status, Status::AwaitingApproval);
+    let shown = ask_of(&house, &second).await;
+    assert_eq!(shown.body.as_deref(), Some(TWO), "its own bytes");
+    let stale = ask_of(&house, &first).await;
+    assert_eq!(stale.state, "superseded");
+    assert_eq!(became(&house).await, [("ask_superseded".into(), Some(stale.id.to_string()))]);
+    let late = house.decide(&stale, Answer::Once).await.unwrap_err();
+    assert_eq!(late.code(), "ask_settled", "nothing is permitted by it");
+
+    house.decide(&shown, Answer::Once).await.unwrap();
+    house.sandbox.plays("shop__create", posts(ONE));
+    let other = house.call(&caller, "create").await;
+    assert_eq!(other.status, Status::AwaitingApproval);
+    assert_eq!(house.let_go("POST").await, 0, "no permit is left for the stale one");
+    house.sandbox.plays("shop__create", posts(TWO));
+    house.call(&caller, "create").await;
+    assert_eq!(house.let_go("POST").await, 1, "the kept answer is found by its own bytes");
+}
+
+#[tokio::test]
+async fn b062_a_request_behind_one_that_waits_is_told_so_and_asked_after_it() {
+    let house = House::waiting(Duration::from_secs(2)).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let mut events = house.engine.events();
+    let mut detached = request("create");
+    detached.detached = true;
+    let waits = house.call_as(&caller, detached).await.run.unwrap();
+    let ask = house.opened(&mut events).await;
+
+    house.sandbox.plays("shop__create", posts(TWO));
+    let behind = house.call(&caller, "create").await;
+    assert_eq!(behind.status, Status::AwaitingApproval);
+    assert_eq!(behind.ask, None, "no question is passed off as its own");
+    let first = behind.behind.unwrap();
+    assert_eq!(first.id, ask.id.to_string());
+    let said = behind.message.unwrap();
+    assert!(said.contains("another request of this tool first"), "{said}");
+    assert!(said.contains(&first.link), "{said}");
+    assert_eq!(house.engine.ask(&ask.id).await.unwrap().state, "open", "it is still waited for");
+
+    let call = house.calling(&caller, "create");
+    while house.engine.ask(&ask.id).await.unwrap().waiting_run.is_none() {
+        tokio::task::yield_now().await;
+    }
+    house.decide(&ask, Answer::Once).await.unwrap();
+    let next = house.opened(&mut events).await;
+    assert_eq!(next.body.as_deref(), Some(TWO));
+    let ended = house.engine.wait_for_process(&caller, &waits, Duration::from_secs(20)).await;
+    assert_eq!(ended.unwrap().status, Status::Ok);
+    assert_eq!(house.let_go("POST").await, 1, "once was for the request it showed");
+    house.decide(&next, Answer::Deny).await.unwrap();
+    assert_eq!(code(&call.await.unwrap()), "tool_denied");
+}
+
+#[tokio::test]
+async fn b062_when_the_first_caller_goes_away_the_one_behind_is_asked() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let mut events = house.engine.events();
+    let gone = house.calling(&caller, "create");
+    let stale = house.opened(&mut events).await;
+    house.sandbox.plays("shop__create", posts(TWO));
+    let mut detached = request("create");
+    detached.detached = true;
+    let run = house.call_as(&caller, detached).await.run.unwrap();
+    let behind = async || {
+        let looked = house.engine.process(&caller, &run).await.unwrap();
+        (looked.ask, looked.envelope.message.unwrap_or_default())
+    };
+    while !behind().await.1.contains("another request") {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(behind().await.0, None);
+    gone.abort();
+    let next = house.opened(&mut events).await;
+    assert_eq!(next.body.as_deref(), Some(TWO));
+    assert_eq!(house.engine.ask(&stale.id).await.unwrap().state, "superseded");
+    assert_eq!(behind().await.0, Some(next.id.clone()));
+    house.decide(&next, Answer::Once).await.unwrap();
+    let ended = house.engine.wait_for_process(&caller, &run, Duration::from_secs(20)).await;
+    assert_eq!(ended.unwrap().status, Status::Ok);
+    assert_eq!(house.let_go("POST").await, 1);
+}
+
+#[tokio::test]
+async fn b062_calls_with_other_bytes_at_once_lose_and_double_nothing() {
+    let house = House::waiting(Duration::from_secs(20)).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    let mut events = house.engine.events();
+    let mut calls = Vec::new();
+    for body in [r#"{"n":0}"#, ONE, TWO, r#"{"n":3}"#] {
+        house.sandbox.plays("shop__create", posts(body));
+        let before = house.sandbox.ran.lock().unwrap().len();
+        calls.push(house.calling(&caller, "create"));
+        while house.sandbox.ran.lock().unwrap().len() == before {
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut shown = std::collections::BTreeSet::new();
+    for round in 1..=calls.len() {
+        let ask = house.opened(&mut events).await;
+        shown.insert(ask.body.clone().unwrap());
+        house.decide(&ask, Answer::Once).await.unwrap();
+        while house.let_go("POST").await < round {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(shown.len(), 4, "each was shown once: {shown:?}");
+    for call in calls {
+        assert_eq!(call.await.unwrap().status, Status::Ok);
+    }
+    assert_eq!(house.let_go("POST").await, 4);
+    assert!(became(&house).await.is_empty(), "none took the place of one that was waited for");
+}
