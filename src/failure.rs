@@ -142,6 +142,7 @@ pub(crate) fn for_person(code: &str, next: String) -> String {
             "you refused it; `cambium approvals withdraw AGENT VENDOR NAME` takes that back, and the \
              next call asks you again"
         }
+        "ask_dismissed" => "call again to be asked anew; the tool is not refused",
         "awaiting_approval" => {
             "answer it (`cambium approvals list --open` has it), then call again with the same input"
         }

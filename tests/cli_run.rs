@@ -98,26 +98,37 @@ fn a_call_that_waits_says_at_once_for_what_and_how_it_is_answered() {
 fn a_person_is_told_their_own_next_step() {
     let shop = Shop::open();
     let run = ["run", "shop", "create-order", "--input", ORDER];
-    let mut command = shop.home.command(&run);
-    command.env("CAMBIUM_TOKEN", &shop.agent).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let waiting: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let id = waiting["waiting"]["id"].as_str().unwrap();
+    let asked = || {
+        let mut command = shop.home.command(&run);
+        command.env("CAMBIUM_TOKEN", &shop.agent).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let waiting: serde_json::Value = serde_json::from_str(&line).unwrap();
+        (child, waiting["waiting"]["id"].as_str().unwrap().to_owned())
+    };
+    // Put aside, the tool is not refused: the next call asks anew.
+    let (mut child, first) = asked();
+    let aside = shop.home.run(&["approvals", "dismiss", &first]).ok();
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(aside["state"], "dismissed");
+    assert!(aside["excerpt"].as_str().unwrap().contains("item"), "{aside}");
+    assert_eq!(shop.home.run(&["approvals", "standing"]).ok(), serde_json::json!([]));
+    let (mut child, id) = asked();
+    assert_ne!(first, id);
     // A yes that does not say how far it goes is none.
-    let bare = shop.plain(&["approvals", "allow", id]);
+    let bare = shop.plain(&["approvals", "allow", &id]);
     assert_eq!((bare.code, bare.error().as_str()), (2, "usage"), "{}", bare.stderr);
     assert!(bare.stderr.contains("--once or --from-now-on"), "{}", bare.stderr);
-    let both = shop.plain(&["approvals", "allow", id, "--once", "--from-now-on"]);
+    let both = shop.plain(&["approvals", "allow", &id, "--once", "--from-now-on"]);
     assert_eq!(both.code, 2, "{}", both.stderr);
-    let card = shop.plain(&["approvals", "show", id]).stdout;
+    let card = shop.plain(&["approvals", "show", &id]).stdout;
     assert!(card.contains(&format!("allow {id} --once (or --from-now-on)")), "{card}");
-    let denied = shop.plain(&["approvals", "deny", id]);
+    let denied = shop.plain(&["approvals", "deny", &id]);
     assert_eq!(denied.code, 0, "{}", denied.stderr);
     let back = "refused to laptop, until: cambium approvals withdraw laptop shop create-order";
     assert!(denied.stdout.contains(back), "{}", denied.stdout);
-    let late = shop.plain(&["approvals", "allow", id, "--once"]);
+    let late = shop.plain(&["approvals", "allow", &id, "--once"]);
     assert_eq!(late.error(), "ask_settled", "{}", late.stderr);
     assert!(late.stderr.contains("cambium approvals withdraw"), "{}", late.stderr);
     child.wait().unwrap();

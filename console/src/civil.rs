@@ -18,6 +18,16 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
+/// How long ago, in the largest unit that is full.
+pub(crate) fn age(ms: i64) -> String {
+    match ms.max(0) / 60_000 {
+        0 => "just now".to_owned(),
+        minutes @ 1..120 => format!("{minutes} min ago"),
+        minutes @ 120..2_880 => format!("{} h ago", minutes / 60),
+        minutes => format!("{} days ago", minutes / 1_440),
+    }
+}
+
 /// Days since 1970 to a Gregorian date, counted in eras of 400 years that start
 /// in March, so that the leap day is the last of its year.
 fn date(days: i64) -> (i64, i64, i64) {

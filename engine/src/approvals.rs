@@ -4,13 +4,12 @@
 //! waiting itself is in `desk.rs` and `waiting.rs`.
 
 use crate::ask::{AskEvent, can_stand, needs_fresh, transition};
-use crate::changes::{Herald, Topic};
+use crate::changes::Herald;
 use crate::diff;
 use crate::port::{AskReason, AskRow, AskState, Store};
 use crate::waiting::{Stands, Verdict, Waiting};
 use crate::{
-    AskView, DecideRequest, Engine, EngineError, Event, InBand, Parts, PersonProof, StandingAnswer,
-    ToolName,
+    AskView, DecideRequest, Engine, EngineError, Event, InBand, Parts, PersonProof, ToolName,
 };
 use cambium_proxy::{
     AgentId, Answer, AskId, AskRecord, Clock, ContentHash, DecisionRow, Effect, PersonId, Proxy,
@@ -28,6 +27,10 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Longest body, bytes, that a terminal shows whole and that *from now on* can
 /// be given for.
 pub(crate) const SHOWN_BYTES: usize = 4 * 1024;
+/// Characters of a body that a list shows.
+const EXCERPT_CHARS: usize = 72;
+/// Hexadecimal digits of a digest that a list shows.
+const EXCERPT_DIGEST: usize = 12;
 /// Places a decision can be given in.
 const CHANNELS: [&str; 2] = ["console", "cli"];
 
@@ -102,20 +105,26 @@ impl Approvals {
         }
     }
 
-    /// Settles an ask nobody answered, and lets those who wait be held anew. That
-    /// another took its place is written down first.
+    /// Settles an ask without a decision, and lets those who wait be held anew.
+    /// That another took its place, or a person put it aside, is written down
+    /// first.
     pub(crate) async fn settle_unanswered(
         &self,
         row: &AskRow,
         event: AskEvent,
     ) -> Result<(), StoreFault> {
         let Some(to) = transition(AskState::Open, event) else { return Ok(()) };
-        if event == AskEvent::Replaced {
-            self.record(row, "ask_superseded").await?;
+        match event {
+            AskEvent::Replaced => self.record(row, "ask_superseded").await?,
+            AskEvent::PutAside => self.record(row, "ask_dismissed").await?,
+            AskEvent::RanOut | AskEvent::Answered(_) => {}
         }
         if self.store.settle(&row.id, to, None, self.now()).await? {
             self.settled(&row.id);
-            self.waiting.wake_all(&row.id, |_| Verdict::Anew);
+            self.waiting.wake_all(&row.id, |waiter| match (event, waiter.stands) {
+                (AskEvent::PutAside, Stands::Shown) => Verdict::PutAside,
+                _ => Verdict::Anew,
+            });
         }
         Ok(())
     }
@@ -363,49 +372,23 @@ impl Engine {
         self.view(row).await
     }
 
-    /// Withdraws the standing answer of an agent for a tool: the next write
-    /// asks again. A standing yes or no is taken back by a new row.
-    pub async fn withdraw(
-        &self,
-        _proof: &PersonProof,
-        agent: &AgentId,
-        tool: &ToolName,
-    ) -> Result<(), EngineError> {
-        self.agent_by_id(agent).await?;
+    /// Puts a question aside: a person says neither yes nor no. What waits with
+    /// the request shown ends, what stands behind it is asked, and the same
+    /// request asks again when it comes again.
+    pub async fn dismiss(&self, _proof: &PersonProof, id: &AskId) -> Result<AskView, EngineError> {
         let _deciding = self.approvals.deciding().await;
-        let standing = self.parts.store.standing_decision(agent, tool).await?;
-        let standing = standing.filter(|row| row.answer != Answer::Withdrawn).ok_or_else(|| {
-            argument("tool", "no answer of a person stands for this agent and tool")
-        })?;
-        let row = self.approvals.withdrawal(standing, tool, "person").await?;
-        self.parts.store.append_decision(&row).await?;
-        self.changed(Topic::Lists);
-        Ok(())
-    }
-
-    /// Every yes and no of the person that stands, by agent and tool.
-    pub async fn standing_answers(&self) -> Result<Vec<StandingAnswer>, EngineError> {
-        let agents = self.agents().await?;
-        let mut stand = Vec::new();
-        for connection in self.connections().await? {
-            for row in self.parts.store.decisions_on(&connection.id).await? {
-                if !matches!(row.answer, Answer::Standing | Answer::Deny) {
-                    continue;
-                }
-                let name = agents.iter().find(|agent| agent.id == row.agent);
-                stand.push(StandingAnswer {
-                    agent_name: name.map(|agent| agent.name.clone()).unwrap_or_default(),
-                    agent: row.agent,
-                    tool: row.tool,
-                    answer: row.answer,
-                    connection_slug: connection.slug.clone(),
-                    channel: row.channel,
-                    at_ms: row.at_ms,
-                });
-            }
+        let mut row = self.ask_row(id).await?;
+        if row.state == AskState::Open && row.expires_ms <= self.now() {
+            self.approvals.settle_unanswered(&row, AskEvent::RanOut).await?;
+            row.state = AskState::Expired;
         }
-        stand.sort_by(|a, b| (&a.agent_name, &a.tool).cmp(&(&b.agent_name, &b.tool)));
-        Ok(stand)
+        if row.state != AskState::Open {
+            let (ask, state) = (id.to_string(), row.state.as_str().to_owned());
+            return Err(EngineError::AskSettled { ask, state });
+        }
+        self.approvals.settle_unanswered(&row, AskEvent::PutAside).await?;
+        let row = self.ask_row(id).await?;
+        self.view(row).await
     }
 
     async fn ask_row(&self, id: &AskId) -> Result<AskRow, EngineError> {
@@ -449,12 +432,15 @@ impl Engine {
         let loaded = self.toolbox.version(&row.tool, row.number).await?;
         let call_sites = self.sites_of(&row).await?;
         let every_time = self.every_time(&row.agent, &row.tool).await?;
+        let once = self.became_of_once(&row).await?;
         let diff = match row.reason {
             AskReason::Republished => self.changed_since_answered(&row).await?,
             AskReason::FirstCall | AskReason::ConnectionChanged | AskReason::NotStanding => None,
         };
         Ok(AskView {
             diff,
+            once,
+            excerpt: excerpt(&row.body, &row.digest),
             state: row.state.as_str().to_owned(),
             agent_name: agent.name,
             tool: row.tool.to_string(),
@@ -509,6 +495,23 @@ fn said(reason: AskReason) -> &'static str {
     }
 }
 
-fn argument(name: &str, reason: &str) -> EngineError {
+/// The first of a body, or of the digest where there is no text to show.
+pub(crate) fn excerpt(body: &[u8], digest: &ContentHash) -> String {
+    // A character cut in two at the end is left out, anything else is no text.
+    let head = &body[..body.len().min(EXCERPT_CHARS * 4)];
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => "",
+    };
+    match text.is_empty() {
+        true => format!("digest {}", &digest.to_string()[..EXCERPT_DIGEST]),
+        false => text.chars().take(EXCERPT_CHARS).collect(),
+    }
+}
+
+pub(crate) fn argument(name: &str, reason: &str) -> EngineError {
     EngineError::ArgumentInvalid { name: name.to_owned(), reason: reason.to_owned() }
 }

@@ -11,8 +11,10 @@ pub(crate) enum AskEvent {
     Answered(Answer),
     /// Its time ran out.
     RanOut,
-    /// Another version or connection took its place.
+    /// Another version, connection or request took its place.
     Replaced,
+    /// A person put it aside.
+    PutAside,
 }
 
 /// Where an ask goes. `None` is a refused transition: what is settled stays
@@ -24,14 +26,16 @@ pub(crate) fn transition(from: AskState, event: AskEvent) -> Option<AskState> {
         (AskState::Open, AskEvent::Answered(Answer::Deny)) => Some(AskState::Denied),
         (AskState::Open, AskEvent::RanOut) => Some(AskState::Expired),
         (AskState::Open, AskEvent::Replaced) => Some(AskState::Superseded),
+        (AskState::Open, AskEvent::PutAside) => Some(AskState::Dismissed),
         (AskState::Open, AskEvent::Answered(Answer::Withdrawn))
         | (
             AskState::AllowedStanding
             | AskState::AllowedOnce
             | AskState::Denied
             | AskState::Expired
-            | AskState::Superseded,
-            AskEvent::Answered(_) | AskEvent::RanOut | AskEvent::Replaced,
+            | AskState::Superseded
+            | AskState::Dismissed,
+            AskEvent::Answered(_) | AskEvent::RanOut | AskEvent::Replaced | AskEvent::PutAside,
         ) => None,
     }
 }
@@ -59,25 +63,27 @@ pub(crate) fn needs_fresh(answer: Answer, effect: Effect) -> bool {
 mod tests {
     use super::*;
 
-    const STATES: [AskState; 6] = [
+    const STATES: [AskState; 7] = [
         AskState::Open,
         AskState::AllowedStanding,
         AskState::AllowedOnce,
         AskState::Denied,
         AskState::Expired,
         AskState::Superseded,
+        AskState::Dismissed,
     ];
-    const EVENTS: [AskEvent; 6] = [
+    const EVENTS: [AskEvent; 7] = [
         AskEvent::Answered(Answer::Standing),
         AskEvent::Answered(Answer::Once),
         AskEvent::Answered(Answer::Deny),
         AskEvent::Answered(Answer::Withdrawn),
         AskEvent::RanOut,
         AskEvent::Replaced,
+        AskEvent::PutAside,
     ];
 
     #[test]
-    fn only_five_transitions_are_not_refused() {
+    fn only_six_transitions_are_not_refused() {
         let mut allowed = Vec::new();
         for from in STATES {
             for event in EVENTS {
@@ -94,6 +100,7 @@ mod tests {
                 (AskState::Open, EVENTS[2], AskState::Denied),
                 (AskState::Open, EVENTS[4], AskState::Expired),
                 (AskState::Open, EVENTS[5], AskState::Superseded),
+                (AskState::Open, EVENTS[6], AskState::Dismissed),
             ]
         );
     }

@@ -302,7 +302,8 @@ impl Engine {
 }
 
 /// Outcomes of runs that let nothing go: the same call may run again.
-const NOT_SENT: [&str; 9] = [
+const NOT_SENT: [&str; 10] = [
+    "ask_dismissed",
     "awaiting_approval",
     "busy",
     "connection_not_in_scope",

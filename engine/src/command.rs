@@ -395,8 +395,16 @@ pub struct StandingAnswer {
     pub agent_name: String,
     /// `<vendor>__<name>`.
     pub tool: String,
-    /// Standing or deny.
+    /// Standing, deny, or a *once* that nothing was sent with yet.
     pub answer: Answer,
+    /// The ask it answered.
+    pub ask: AskId,
+    /// Method, host, path and query of the one request a *once* is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The first of its body, or of its digest. Foreign text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<String>,
     /// Slug of the connection it was given for.
     pub connection_slug: String,
     /// `console`, `cli` or `elicitation`.
@@ -450,8 +458,15 @@ pub struct HistoryEntry {
 pub struct AskView {
     /// Its id.
     pub id: AskId,
-    /// `open`, `allowed_standing`, `allowed_once`, `denied`, `expired`, `superseded`.
+    /// `open`, `allowed_standing`, `allowed_once`, `denied`, `expired`, `superseded`,
+    /// `dismissed`.
     pub state: String,
+    /// What became of a *once*: `unused`, `used`, `ended`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub once: Option<&'static str>,
+    /// What tells it from its kin in a list: the first of the body, or of the
+    /// digest. Foreign text, as long as 72 characters.
+    pub excerpt: String,
     /// Which agent.
     pub agent: AgentId,
     /// What a person calls it.

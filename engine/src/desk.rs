@@ -82,6 +82,8 @@ impl RunDesk {
             };
             match verdict {
                 Verdict::Answered => return Ok(HoldOutcome::Decided(ask.id)),
+                Verdict::PutAside => return Ok(HoldOutcome::Dismissed(ask.id)),
+                Verdict::Unanswered => return parked(),
                 Verdict::Anew => {}
                 // Its caller was given its link a moment ago: it is not put aside
                 // for a question that goes unheard as soon.

@@ -182,7 +182,8 @@ impl Engine {
         self.owed.pay(self.parts.store.as_ref()).await;
     }
 
-    pub(crate) fn now(&self) -> i64 {
+    /// The engine's time, milliseconds UTC.
+    pub fn now(&self) -> i64 {
         self.parts.clock.now_ms()
     }
 }

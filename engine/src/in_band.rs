@@ -6,6 +6,7 @@
 use crate::approvals::Deciding;
 use crate::command::Caller;
 use crate::id::random;
+use crate::waiting::Verdict;
 use crate::{AskView, DecideRequest, Engine, EngineError, InBand};
 use cambium_proxy::{AgentId, Answer, AskId, ContentHash, Effect};
 use std::collections::HashMap;
@@ -43,6 +44,19 @@ pub enum InBandAnswer {
     Deny,
     /// Nobody said anything.
     Dismissed,
+}
+
+/// What an answer came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfferEnd {
+    /// It decided the ask.
+    Decided,
+    /// The form was put away without an answer.
+    Dismissed,
+    /// It came faster than a person reads, and counts for nothing.
+    TooFast,
+    /// It came too late, or was no longer asked for.
+    Void,
 }
 
 struct Open {
@@ -96,14 +110,14 @@ impl Engine {
         Ok(Some(Offer { id, ask: view, standing }))
     }
 
-    /// Takes an offer's answer; true when it decided the ask. Whatever it is,
-    /// the offer is gone afterwards.
+    /// Takes an offer's answer and says what it came to. Whatever it is, the offer
+    /// is gone afterwards.
     pub async fn answer_offer(
         &self,
         caller: &Caller,
         offer: &str,
         answer: InBandAnswer,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<OfferEnd, EngineError> {
         let open = {
             let mut offers = self.offers.open();
             match offers.get(offer) {
@@ -111,29 +125,35 @@ impl Engine {
                 _ => None,
             }
         };
-        let Some(open) = open else { return Ok(false) };
+        let Some(open) = open else { return Ok(OfferEnd::Void) };
         let taken = self.now().saturating_sub(open.made_ms);
         let answer = match answer {
-            InBandAnswer::Dismissed => return Ok(false),
+            InBandAnswer::Dismissed => return Ok(OfferEnd::Dismissed),
             _ if taken < READING_MS => {
                 tracing::info!(ask = %open.ask, taken, "answered faster than a person reads");
-                return Ok(false);
+                return Ok(OfferEnd::TooFast);
             }
             InBandAnswer::Once => Answer::Once,
             InBandAnswer::Standing if open.standing => Answer::Standing,
-            InBandAnswer::Standing => return Ok(false),
+            InBandAnswer::Standing => return Ok(OfferEnd::Void),
             InBandAnswer::Deny => Answer::Deny,
         };
         // It may have been switched off, or the ask replaced, while it was shown.
         let setting = self.in_band(&caller.agent.id).await?;
         if setting == InBand::Off || (answer == Answer::Standing && !setting.standing()) {
-            return Ok(false);
+            return Ok(OfferEnd::Void);
         }
         let request = DecideRequest { ask: open.ask, answer, channel: CHANNEL.to_owned() };
         match self.decide_as(Deciding::InBand { shown: open.digest, setting }, request).await {
-            Ok(_) => Ok(true),
-            Err(EngineError::AskSettled { .. }) => Ok(false),
+            Ok(_) => Ok(OfferEnd::Decided),
+            Err(EngineError::AskSettled { .. }) => Ok(OfferEnd::Void),
             Err(error) => Err(error),
         }
+    }
+
+    /// Ends the wait of this agent's calls with the request an ask shows: their
+    /// harness was asked and nobody answered. The ask stays open elsewhere.
+    pub fn leave_open(&self, caller: &Caller, ask: &AskId) {
+        self.approvals.waiting.wake_shown(ask, &caller.agent.id, Verdict::Unanswered);
     }
 }

@@ -57,6 +57,7 @@ mod run;
 mod running;
 mod sdk;
 mod sign_in;
+mod stands;
 mod switches;
 mod tool;
 mod toolbox;
@@ -91,7 +92,7 @@ pub use event::Event;
 pub use faults::Faults;
 pub use find::{Document, Findings, Found, HITS_MAX, Index, WordScore};
 pub use first_code::FirstCode;
-pub use in_band::{InBandAnswer, Offer};
+pub use in_band::{InBandAnswer, Offer, OfferEnd};
 pub use low_level::{Command, CommandEnd, CommandFault, LowLevel, LowLevelParts, Workbench};
 pub use name::ToolName;
 pub use openapi::{

@@ -13,7 +13,7 @@ use crate::{
     CheckReport, Diagnostic, Engine, EngineError, Envelope, Event, Live, MoveCause, PersonProof,
     PublishRequest, Published, Publisher, Severity, ToolKind, ToolName, Version,
 };
-use cambium_proxy::{AgentId, Answer, Connection, ConnectionStatus, ContentHash, StoreFault};
+use cambium_proxy::{AgentId, Connection, ConnectionStatus, ContentHash, StoreFault};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -417,22 +417,6 @@ impl Engine {
             }
         }
         Ok(draft.published(&loaded.version, connection, true, promoted))
-    }
-
-    /// A content that was approved before and comes back asks again: its
-    /// standing answers are withdrawn by new rows.
-    async fn ask_again(&self, tool: &ToolName, hash: ContentHash) -> Result<(), EngineError> {
-        for agent in self.agents().await? {
-            let standing = self.parts.store.standing_decision(&agent.id, tool).await?;
-            if let Some(row) = standing
-                && row.answer == Answer::Standing
-                && row.version == hash
-            {
-                let row = self.approvals.withdrawal(row, tool, "publish").await?;
-                self.parts.store.append_decision(&row).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Tells every agent whose list content changed.

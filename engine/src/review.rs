@@ -182,7 +182,10 @@ fn recorded(event: &AuditEvent) -> Option<Verdict> {
                 event.rule.as_str(),
                 "outside_call_sites" | "method_exceeds_hint" | "path_ambiguous" | "path_invalid"
             );
-            let waits = matches!(event.rule.as_str(), "awaiting_approval" | "tool_denied");
+            let waits = matches!(
+                event.rule.as_str(),
+                "awaiting_approval" | "ask_dismissed" | "tool_denied"
+            );
             match (policy, waits) {
                 (true, _) => Some(Verdict::Refuse),
                 (_, true) => Some(Verdict::Ask),

@@ -80,7 +80,8 @@ impl Engine {
     }
 
     /// Puts each write of this tool to the person, or no longer. Switching it on
-    /// takes a standing yes back; switching it off gives none.
+    /// takes back a standing yes and a *once* that nothing was sent with; switching
+    /// it off gives none.
     pub async fn set_every_time(
         &self,
         proof: &PersonProof,
@@ -91,7 +92,9 @@ impl Engine {
         self.known(tool).await?;
         self.set_switch(agent, &every_time(tool), if on { ON } else { OFF }).await?;
         let standing = self.parts.store.standing_decision(agent, tool).await?;
-        if on && standing.is_some_and(|row| row.answer == Answer::Standing) {
+        let yes = standing.is_some_and(|row| row.answer == Answer::Standing)
+            || self.unused(agent, tool).await?.is_some();
+        if on && yes {
             self.withdraw(proof, agent, tool).await?;
         }
         Ok(())

@@ -19,6 +19,10 @@ pub(crate) enum Verdict {
     Answered,
     /// It was about another request: be held anew.
     Anew,
+    /// A person put the question about this request aside.
+    PutAside,
+    /// Its own harness was asked and no person answered: wait no longer.
+    Unanswered,
     /// Nobody waits any more for the request the ask shows.
     Left,
 }
@@ -118,6 +122,21 @@ impl Waiting {
         for seat in self.leave(ask) {
             let verdict = means(&seat.waiter);
             let _ = seat.wake.send(verdict);
+        }
+    }
+
+    /// Wakes those of one agent whose request this ask shows.
+    pub(crate) fn wake_shown(&self, ask: &AskId, agent: &AgentId, verdict: Verdict) {
+        let mut places = self.places();
+        let Some(seats) = places.by_ask.remove(ask) else { return };
+        let shown =
+            |seat: &Seat| seat.waiter.stands == Stands::Shown && seat.waiter.agent == *agent;
+        let (woken, left): (Vec<Seat>, Vec<Seat>) = seats.into_iter().partition(shown);
+        for seat in woken {
+            let _ = seat.wake.send(verdict);
+        }
+        for seat in left {
+            let _ = seat.wake.send(Verdict::Left);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use crate::reply::Reply;
 use crate::tasks::Shown;
-use cambium_engine::{Engine, InBandAnswer, Offer};
+use cambium_engine::{Engine, InBandAnswer, Offer, OfferEnd};
 use rmcp::model::{
     ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, InputRequiredResult, JsonObject,
@@ -189,16 +189,37 @@ pub(crate) fn input(inputs: Option<&rmcp::model::InputResponses>) -> Option<InBa
     Some(meant(&result))
 }
 
+/// What a call is told whose form came to nothing.
+pub(crate) fn unanswered(end: OfferEnd) -> Option<&'static str> {
+    match end {
+        OfferEnd::Decided | OfferEnd::Void => None,
+        OfferEnd::Dismissed => Some(
+            "the question shown in the harness was put away without an answer; nothing was \
+             decided, and it stays open in the console",
+        ),
+        OfferEnd::TooFast => Some(
+            "the question shown in the harness was answered faster than a person reads, which \
+             counts as no answer; it stays open in the console",
+        ),
+    }
+}
+
 /// Takes an answer; a fault is logged and leaves the ask to the console.
 pub(crate) async fn answered(
     engine: &Engine,
     caller: &cambium_engine::Caller,
     offer: &str,
     answer: InBandAnswer,
-) {
+) -> OfferEnd {
     match engine.answer_offer(caller, offer, answer).await {
-        Ok(decided) => tracing::debug!(offer, decided, "an answer came in band"),
-        Err(error) => tracing::warn!(offer, %error, "an answer in band could not be taken"),
+        Ok(end) => {
+            tracing::debug!(offer, ?end, "an answer came in band");
+            end
+        }
+        Err(error) => {
+            tracing::warn!(offer, %error, "an answer in band could not be taken");
+            OfferEnd::Void
+        }
     }
 }
 

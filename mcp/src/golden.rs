@@ -193,6 +193,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::RateLimited,
         Refusal::ToolDenied,
         Refusal::AwaitingApproval,
+        Refusal::AskDismissed,
         Refusal::ApprovalExpired,
         Refusal::ProxyFailed,
         Refusal::AuditUnavailable,

@@ -123,6 +123,7 @@ impl Handler {
         let name = request.name.into_owned();
         let arguments = request.arguments.unwrap_or_default();
         let gone = CancellationToken::new();
+        let mut said = None;
         let mut waiting = match request.request_state {
             None => self.begin(&caller, &name, &arguments, &context, &gone),
             Some(state) => {
@@ -135,8 +136,12 @@ impl Handler {
                     // Nothing was said: the question stands as it was.
                     return self.park(parked);
                 };
-                asking::answered(&self.engine, &caller, &parked.offer.id, answer).await;
-                if parked.call.is_finished() {
+                let end = asking::answered(&self.engine, &caller, &parked.offer.id, answer).await;
+                said = asking::unanswered(end);
+                if said.is_some() {
+                    self.engine.leave_open(&caller, &parked.offer.ask.id);
+                    Waiting { call: parked.call, held: parked.held }
+                } else if parked.call.is_finished() {
                     // Its wait ended first and nothing was sent: what was decided
                     // is stored, and the same call finds it.
                     self.begin(&caller, &name, &arguments, &context, &gone)
@@ -153,7 +158,10 @@ impl Handler {
         loop {
             tokio::select! {
                 done = &mut waiting.call => return match done {
-                    Ok(reply) => Ok(self.as_task(&caller, &name, reply, &context).await),
+                    Ok(reply) => {
+                        let reply = reply.noting(said);
+                        Ok(self.as_task(&caller, &name, reply, &context).await)
+                    }
                     Err(error) => {
                         tracing::error!(%error, "a call ended without an answer");
                         Err(ErrorData::internal_error("the call ended without an answer", None))
@@ -178,7 +186,13 @@ impl Handler {
                         None => {}
                     }
                 }
-                Some(()) = asked.next(), if !asked.is_empty() => {}
+                Some(end) = asked.next(), if !asked.is_empty() => {
+                    // said first: the call may end as soon as it waits no longer
+                    if let Some((ask, why)) = end {
+                        said = Some(why);
+                        self.engine.leave_open(&caller, &ask);
+                    }
+                }
                 // the run is told and still waited for: what a write came to
                 // must be recorded, even when nobody is left to read it
                 () = context.ct.cancelled(), if !gone.is_cancelled() => gone.cancel(),
@@ -250,28 +264,29 @@ impl Handler {
         })
     }
 
-    /// Puts an ask to the client of the older era and takes its answer.
+    /// Puts an ask to the client of the older era and takes its answer. Answers
+    /// what the call is told, if its form was shown and came to nothing.
     async fn ask(
         &self,
         caller: &Caller,
         context: &RequestContext<RoleServer>,
         offer: Option<Offer>,
         ask: AskName,
-    ) {
+    ) -> Option<(AskName, &'static str)> {
         let (id, params) = match &offer {
             Some(offer) => (Some(offer.id.as_str()), asking::form(offer)),
             None => (None, asking::page(ask.as_str(), self.engine.ask_link(&ask))),
         };
-        let answer = match context.peer.create_elicitation(params).await {
-            Ok(result) => asking::meant(&result),
+        let (shown, answer) = match context.peer.create_elicitation(params).await {
+            Ok(result) => (true, asking::meant(&result)),
             Err(error) => {
                 tracing::info!(%ask, %error, "a client did not show a form");
-                InBandAnswer::Dismissed
+                (false, InBandAnswer::Dismissed)
             }
         };
-        if let Some(id) = id {
-            asking::answered(&self.engine, caller, id, answer).await;
-        }
+        let end = asking::answered(&self.engine, caller, id?, answer).await;
+        // A client that shows none leaves the wait to the console.
+        asking::unanswered(end).filter(|_| shown).map(|why| (ask, why))
     }
 }
 

@@ -2,7 +2,7 @@
 //! the same value is the text and the structured content, so the two cannot
 //! differ by a byte.
 
-use cambium_engine::{Content, EngineError, Envelope};
+use cambium_engine::{Content, EngineError, Envelope, Status};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ResourceContents};
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +20,16 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
+    /// The same, with what became of its question in the harness.
+    pub(crate) fn noting(mut self, said: Option<&str>) -> Self {
+        if let (Self::Envelope(envelope), Some(said)) = (&mut self, said)
+            && envelope.status == Status::AwaitingApproval
+        {
+            envelope.notes.push(said.to_owned());
+        }
+        self
+    }
+
     /// A fixed tool's own shape.
     pub(crate) fn value(value: &impl Serialize) -> Self {
         match serde_json::to_value(value) {
@@ -91,7 +101,6 @@ fn block(content: Content, run: Option<&str>) -> ContentBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cambium_engine::Status;
     use serde_json::json;
 
     fn on_the_wire(reply: impl Into<Reply>) -> Value {

@@ -46,6 +46,8 @@ pub enum HoldOutcome {
     Decided(AskId),
     /// The wait budget ended, or too many are held. The ask stays open.
     Parked(Parked),
+    /// A person put the question aside: no yes and no no. Nothing is sent.
+    Dismissed(AskId),
     /// The agent has as many questions open as a person is asked. Nothing is sent.
     TooMany,
     /// The ask could not be stored. Nothing is sent.

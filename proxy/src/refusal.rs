@@ -114,6 +114,8 @@ refusals! {
     ToolDenied = "tool_denied", Person, retry false, "do not look for a way round; the person can change it in the console";
     /// A person was asked and has not answered.
     AwaitingApproval = "awaiting_approval", Person, retry true, "tell the person, then call again with the same input";
+    /// A person put the question about this write aside.
+    AskDismissed = "ask_dismissed", Person, retry false, "do not send this again unless the person says so; the tool itself is not refused";
     /// The ask expired.
     ApprovalExpired = "approval_expired", Person, retry true, "call again to ask anew";
     /// The proxy failed on this one request.

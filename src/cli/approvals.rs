@@ -28,7 +28,7 @@ pub(crate) enum Args {
         #[arg(long)]
         first: bool,
     },
-    /// Every yes and no of yours that stands
+    /// Every yes and no of yours that stands, and each once not used yet
     Standing,
     /// One question with the exact request
     Show {
@@ -50,6 +50,13 @@ pub(crate) enum Args {
     },
     /// Refuse the tool until you change your mind
     Deny {
+        /// Its id
+        ask: String,
+        #[command(flatten)]
+        person: PersonArgs,
+    },
+    /// Put the question aside: neither a yes nor a no
+    Dismiss {
         /// Its id
         ask: String,
         #[command(flatten)]
@@ -116,6 +123,16 @@ impl Args {
                 decide(context, ask, answer, &person).await
             }
             Self::Deny { ask, person } => decide(context, ask, Answer::Deny, &person).await,
+            Self::Dismiss { ask, person } => {
+                let who = person.credential()?;
+                let shown = context.ask(&Request::AskDismiss { who, ask }).await?;
+                let text = format!(
+                    "{} is put aside: nothing is sent, and {} is not refused",
+                    field(&shown, "id"),
+                    field(&shown, "tool")
+                );
+                Ok(Said::new(text, shown))
+            }
             Self::EveryTime { agent, vendor, name, off, person } => {
                 let tool = ToolName::new(&vendor, &name)?;
                 let text = match off {
@@ -148,10 +165,14 @@ async fn decide(
     let mut text =
         format!("{} is {}", field(&shown, "id"), field(&shown, "state").replace('_', " "));
     let (agent, tool) = (field(&shown, "agentName"), field(&shown, "tool"));
-    let back = format!("cambium approvals withdraw {agent} {}", tool.replace("__", " "));
+    let back = format!("cambium approvals withdraw {agent} {}", tool.replacen("__", " ", 1));
     match shown["state"].as_str() {
         Some("denied") => {
-            let _ = write!(text, "\n{tool} is now refused to {agent}, until: {back}");
+            let _ = write!(
+                text,
+                "\n{tool} is now refused to {agent}, until: {back}\n`approvals dismiss` would have \
+                 put only this question aside"
+            );
         }
         Some("allowed_standing") => {
             let _ = write!(text, "\nnext: {back} takes it back");
@@ -182,7 +203,10 @@ fn listed(list: &Value) -> String {
         .map(|ask| {
             vec![
                 field(ask, "id"),
-                field(ask, "state"),
+                match ask["once"].as_str() {
+                    None => field(ask, "state"),
+                    Some(_) => format!("{}, {}", field(ask, "state"), field(ask, "once")),
+                },
                 field(ask, "agentName"),
                 field(ask, "tool"),
                 format!(
@@ -201,11 +225,18 @@ fn listed(list: &Value) -> String {
 /// What a person said for good, and how it is taken back.
 fn stands(list: &Value) -> String {
     let row = |one: &Value| {
-        let answer = if one["answer"] == "deny" { "denied" } else { "allowed from now on" };
+        let answer = match one["answer"].as_str() {
+            Some("deny") => "denied".to_owned(),
+            Some("once") => {
+                let (request, excerpt) = (field(one, "request"), field(one, "excerpt"));
+                format!("once, not used yet: {request} {excerpt}")
+            }
+            _ => "allowed from now on".to_owned(),
+        };
         vec![
             field(one, "agentName"),
             field(one, "tool"),
-            answer.to_owned(),
+            answer,
             field(one, "connectionSlug"),
             time(&one["atMs"]),
         ]

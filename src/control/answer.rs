@@ -169,6 +169,7 @@ impl Front {
             | Request::StandingList {}
             | Request::AskShow { .. }
             | Request::AskDecide { .. }
+            | Request::AskDismiss { .. }
             | Request::EveryTime { .. }
             | Request::Withdraw { .. }) => self.approvals(request).await,
             Request::PolicyExplain { tool, version, asked, overrides } => {
@@ -425,6 +426,10 @@ impl Front {
                 let request =
                     DecideRequest { ask: AskId::new(ask), answer, channel: "cli".to_owned() };
                 value(engine.decide(&proof, request).await?)
+            }
+            Request::AskDismiss { who, ask } => {
+                let proof = self.proof(who).await?;
+                value(engine.dismiss(&proof, &AskId::new(ask)).await?)
             }
             Request::EveryTime { who, agent, tool, on } => {
                 let proof = self.proof(who).await?;

@@ -157,6 +157,8 @@ pub(crate) enum Request {
     AskShow { ask: String },
     /// A person's answer.
     AskDecide { who: Person, ask: String, answer: Answer },
+    /// Puts a question aside: neither yes nor no.
+    AskDismiss { who: Person, ask: String },
     /// Takes a standing answer back.
     Withdraw { who: Person, agent: String, tool: ToolName },
     /// Puts each write of a tool to the person, or no longer.

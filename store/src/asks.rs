@@ -233,6 +233,38 @@ impl AskStore for Store {
         })
     }
 
+    fn unused_of<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        tool: &'a ToolName,
+    ) -> Answering<'a, Vec<DecisionRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows = sqlx::query(decisions::UNUSED_OF)
+                .bind(agent.as_str())
+                .bind(tool.to_string())
+                .fetch_all(&mut *on);
+            rows.await.map_err(fault)?.iter().map(decisions::read).collect()
+        })
+    }
+
+    fn unused_on<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<DecisionRow>> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let rows =
+                sqlx::query(decisions::UNUSED_ON).bind(connection.as_str()).fetch_all(&mut *on);
+            rows.await.map_err(fault)?.iter().map(decisions::read).collect()
+        })
+    }
+
+    fn is_used<'a>(&'a self, ask: &'a AskId) -> Answering<'a, bool> {
+        Box::pin(async move {
+            let mut on = self.read().await?;
+            let row = sqlx::query(decisions::USED).bind(ask.as_str()).fetch_optional(&mut *on);
+            Ok(row.await.map_err(fault)?.is_some())
+        })
+    }
+
     fn append_decision<'a>(&'a self, decision: &'a DecisionRow) -> Answering<'a, ()> {
         Box::pin(async move {
             let mut writing = self.write(Commit::Durable).await?;

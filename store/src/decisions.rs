@@ -52,6 +52,24 @@ pub(crate) const UNUSED: &str = decision!(
                 AND n.answer IN ('deny', 'withdrawn'))
     ORDER BY d.at_ms, d.ask_id LIMIT 1"
 );
+// What `UNUSED` would hand out, by agent and tool and by connection.
+pub(crate) const UNUSED_OF: &str = decision!(
+    "WHERE d.agent_id = $1 AND d.tool = $2 AND d.answer = 'once'
+        AND NOT EXISTS (SELECT 1 FROM permit_uses u WHERE u.ask_id = d.ask_id)
+        AND NOT EXISTS (SELECT 1 FROM decisions n
+            WHERE n.agent_id = d.agent_id AND n.tool = d.tool AND n.sequence > d.sequence
+                AND n.answer IN ('deny', 'withdrawn'))
+    ORDER BY d.sequence"
+);
+pub(crate) const UNUSED_ON: &str = decision!(
+    "WHERE d.connection_id = $1 AND d.answer = 'once'
+        AND NOT EXISTS (SELECT 1 FROM permit_uses u WHERE u.ask_id = d.ask_id)
+        AND NOT EXISTS (SELECT 1 FROM decisions n
+            WHERE n.agent_id = d.agent_id AND n.tool = d.tool AND n.sequence > d.sequence
+                AND n.answer IN ('deny', 'withdrawn'))
+    ORDER BY d.agent_id, d.tool, d.sequence"
+);
+pub(crate) const USED: &str = "SELECT ask_id FROM permit_uses WHERE ask_id = $1";
 pub(crate) const NEWEST: &str =
     decision!("WHERE d.agent_id = $1 AND d.tool = $2 ORDER BY d.sequence DESC LIMIT 1");
 pub(crate) const EVERY_NEWEST: &str = decision!(

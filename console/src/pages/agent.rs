@@ -51,6 +51,10 @@ struct Allowed {
 struct Stands {
     tool: String,
     answer: &'static str,
+    /// The one request a *once* is for, its ask, and the first of its body.
+    request: Option<String>,
+    ask: String,
+    excerpt: String,
     connection: String,
     since: String,
 }
@@ -169,10 +173,13 @@ async fn page(
         tool: visible::line(&one.tool),
         answer: match one.answer {
             Answer::Standing => "allowed from now on",
-            Answer::Once => "allowed once",
+            Answer::Once => "allowed once, not used yet:",
             Answer::Deny => "denied",
             Answer::Withdrawn => "withdrawn",
         },
+        request: one.request.as_deref().map(visible::line),
+        ask: visible::line(one.ask.as_str()),
+        excerpt: visible::line(one.excerpt.as_deref().unwrap_or_default()),
         connection: visible::line(&one.connection_slug),
         since: civil::time(one.at_ms),
     });

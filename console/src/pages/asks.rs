@@ -13,7 +13,9 @@ use axum::extract::{Form, Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use cambium_engine::port::Permission;
 use cambium_engine::port::ProposalState;
-use cambium_engine::{AskView, DecideRequest, EngineError, PersonCredential, ProposalView, Wants};
+use cambium_engine::{
+    AskView, DecideRequest, EngineError, PersonCredential, ProposalView, StandingAnswer, Wants,
+};
 use cambium_proxy::{Answer, AskId, CallSite, Effect, MethodPattern, PathPattern};
 use http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
@@ -41,6 +43,8 @@ pub(super) struct Wanted {
 struct Row {
     id: String,
     state: &'static str,
+    excerpt: String,
+    age: String,
     method: String,
     authority: String,
     path: String,
@@ -57,6 +61,8 @@ struct AskPage {
     id: String,
     open: bool,
     state: &'static str,
+    /// A no that still stands.
+    denied: Option<Denied>,
     destroys: bool,
     method: String,
     authority: String,
@@ -83,6 +89,12 @@ struct AskPage {
     expires: String,
 }
 
+/// Where a no is taken back.
+struct Denied {
+    agent: String,
+    command: String,
+}
+
 /// A person's answer to one ask.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +115,8 @@ pub(crate) async fn list(
     let frame = Frame::of(&console, &visitor).await?;
     let asks = console.engine.asks().await?;
     let (open, settled): (Vec<_>, Vec<_>) = asks.iter().partition(|ask| ask.state == "open");
-    let rows = |asks: Vec<&AskView>| asks.into_iter().map(row).collect();
+    let now_ms = console.engine.now();
+    let rows = |asks: Vec<&AskView>| asks.into_iter().map(|ask| row(ask, now_ms)).collect();
     let proposals = waiting(&console).await?;
     let page = ListPage { frame, open: rows(open), settled: rows(settled), proposals };
     Ok(render(StatusCode::OK, &page))
@@ -130,6 +143,10 @@ pub(crate) async fn decide(
     let visitor = Visitor::of(&console, &headers, uri.path()).await?;
     visitor.check_form(&decision.form)?;
     let id = AskId::new(id);
+    if decision.answer == "dismiss" {
+        let dismissed = console.engine.dismiss(&visitor.proof, &id).await;
+        return settled(&console, &visitor, &id, dismissed).await;
+    }
     let answer = match decision.answer.as_str() {
         "standing" => Answer::Standing,
         "once" => Answer::Once,
@@ -137,7 +154,7 @@ pub(crate) async fn decide(
         _ => {
             return Err(EngineError::ArgumentInvalid {
                 name: "answer".to_owned(),
-                reason: "must be standing, once or deny".to_owned(),
+                reason: "must be standing, once, deny or dismiss".to_owned(),
             }
             .into());
         }
@@ -160,23 +177,36 @@ pub(crate) async fn decide(
     };
     let proof = fresh.as_ref().unwrap_or(&visitor.proof);
     let request = DecideRequest { ask: id.clone(), answer, channel: "console".to_owned() };
-    match console.engine.decide(proof, request).await {
+    let decided = console.engine.decide(proof, request).await;
+    settled(&console, &visitor, &id, decided).await
+}
+
+/// Back to the ask, with what was wrong if it was not settled.
+async fn settled(
+    console: &Console,
+    visitor: &Visitor,
+    id: &AskId,
+    answered: Result<AskView, EngineError>,
+) -> Result<Response, Problem> {
+    match answered {
         Ok(_) => Ok(Redirect::to(&format!("/asks/{id}")).into_response()),
         Err(EngineError::PersonRequired) => {
+            let ask = console.engine.ask(id).await?;
             let fault = "This answer needs your passphrase. Nothing was decided.".to_owned();
-            page(&console, &visitor, ask, StatusCode::FORBIDDEN, Some(fault)).await
+            page(console, visitor, ask, StatusCode::FORBIDDEN, Some(fault)).await
         }
         Err(EngineError::AskSettled { .. }) => {
-            let ask = console.engine.ask(&id).await?;
+            let ask = console.engine.ask(id).await?;
             let fault = format!(
                 "This ask was already settled: {}. Your answer changed nothing.",
-                state(&ask.state)
+                state(&ask)
             );
-            page(&console, &visitor, ask, StatusCode::CONFLICT, Some(fault)).await
+            page(console, visitor, ask, StatusCode::CONFLICT, Some(fault)).await
         }
         Err(error @ EngineError::ArgumentInvalid { .. }) => {
+            let ask = console.engine.ask(id).await?;
             let fault = Some(error.to_string());
-            page(&console, &visitor, ask, StatusCode::BAD_REQUEST, fault).await
+            page(console, visitor, ask, StatusCode::BAD_REQUEST, fault).await
         }
         Err(error) => Err(error.into()),
     }
@@ -196,13 +226,19 @@ async fn page(
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
         .map_or("", |(_, value)| value.as_str());
+    let word = state(&ask);
+    let denied = match ask.state.as_str() {
+        "denied" => denies(console, &ask).await?,
+        _ => None,
+    };
     let body = ask.body.filter(|_| ask.body_bytes > 0);
     let page = AskPage {
         frame,
         fault,
         id: visible::line(ask.id.as_str()),
         open: ask.state == "open",
-        state: state(&ask.state),
+        state: word,
+        denied,
         destroys: ask.effect == Effect::Destroy,
         method: visible::line(&ask.method),
         authority: visible::line(&ask.authority),
@@ -267,10 +303,12 @@ fn wanted(proposal: &ProposalView) -> Wanted {
     }
 }
 
-fn row(ask: &AskView) -> Row {
+fn row(ask: &AskView, now_ms: i64) -> Row {
     Row {
         id: visible::line(ask.id.as_str()),
-        state: state(&ask.state),
+        state: state(ask),
+        excerpt: visible::line(&ask.excerpt),
+        age: civil::age(now_ms.saturating_sub(ask.opened_ms)),
         method: visible::line(&ask.method),
         authority: visible::line(&ask.authority),
         path: visible::line(split(&ask.target).0),
@@ -309,14 +347,30 @@ pub(crate) fn site(site: &CallSite) -> String {
     visible::line(&format!("{method} {path}{host}"))
 }
 
-fn state(state: &str) -> &'static str {
-    match state {
-        "open" => "waiting for you",
-        "allowed_standing" => "allowed from now on",
-        "allowed_once" => "allowed once",
-        "denied" => "denied",
-        "expired" => "expired without an answer",
-        "superseded" => "replaced by a newer ask",
+/// The no an ask was answered with, while it stands.
+async fn denies(console: &Console, ask: &AskView) -> Result<Option<Denied>, Problem> {
+    let stands = |one: &StandingAnswer| {
+        one.answer == Answer::Deny && one.agent == ask.agent && one.tool == ask.tool
+    };
+    let (agent, halves) = (&ask.agent_name, ask.tool.replacen("__", " ", 1));
+    Ok(console.engine.standing_answers().await?.iter().any(stands).then(|| Denied {
+        agent: ask.agent.to_string(),
+        command: visible::line(&format!("cambium approvals withdraw {agent} {halves}")),
+    }))
+}
+
+fn state(ask: &AskView) -> &'static str {
+    match (ask.state.as_str(), ask.once) {
+        ("open", _) => "waiting for you",
+        ("allowed_standing", _) => "allowed from now on",
+        ("allowed_once", Some("used")) => "allowed once, used",
+        ("allowed_once", Some("unused")) => "allowed once, not used yet",
+        ("allowed_once", Some("ended")) => "allowed once, ended without a use",
+        ("allowed_once", _) => "allowed once",
+        ("denied", _) => "denied",
+        ("expired", _) => "expired without an answer",
+        ("superseded", _) => "replaced by a newer ask",
+        ("dismissed", _) => "put aside, neither allowed nor denied",
         _ => "unknown",
     }
 }

@@ -5,6 +5,7 @@
 // A test is a client, and dials its own listener.
 #![allow(clippy::disallowed_methods)]
 
+mod asks;
 mod handoff;
 mod house;
 mod live;

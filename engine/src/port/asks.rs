@@ -22,8 +22,10 @@ pub enum AskState {
     Denied,
     /// Nobody answered in time.
     Expired,
-    /// Another version or connection took its place.
+    /// Another version, connection or request took its place.
     Superseded,
+    /// A person put it aside, which permits and refuses nothing.
+    Dismissed,
 }
 
 impl AskState {
@@ -36,6 +38,7 @@ impl AskState {
             Self::Denied => "denied",
             Self::Expired => "expired",
             Self::Superseded => "superseded",
+            Self::Dismissed => "dismissed",
         }
     }
 
@@ -48,6 +51,7 @@ impl AskState {
             Self::Denied,
             Self::Expired,
             Self::Superseded,
+            Self::Dismissed,
         ]
         .into_iter()
         .find(|state| state.as_str() == text)
@@ -177,6 +181,17 @@ pub trait AskStore: Send + Sync {
     /// The same for every agent and tool, of those whose row is on this
     /// connection.
     fn decisions_on<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<DecisionRow>>;
+    /// The *once* of this agent for this tool that nothing was sent with and no
+    /// later row took back, oldest first.
+    fn unused_of<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        tool: &'a ToolName,
+    ) -> Answering<'a, Vec<DecisionRow>>;
+    /// The same of every agent and tool, of those given for this connection.
+    fn unused_on<'a>(&'a self, connection: &'a ConnectionId) -> Answering<'a, Vec<DecisionRow>>;
+    /// Whether something was sent with the *once* this ask was answered with.
+    fn is_used<'a>(&'a self, ask: &'a AskId) -> Answering<'a, bool>;
     /// Appends a decision that answers no open ask (a withdrawal). Conflict
     /// when its sequence is taken.
     fn append_decision<'a>(&'a self, decision: &'a DecisionRow) -> Answering<'a, ()>;

@@ -1,9 +1,10 @@
 //! Different writes of one tool by one agent: each is shown as what it is, and
 //! in turn. One open ask for each agent and tool never means that a person is
-//! sent to a question about another request.
+//! sent to a question about another request. And what ends a question without a
+//! decision, or a *once* that nothing was sent with.
 
-use crate::house::{House, code, posts, request, writes};
-use cambium_engine::{AskView, Envelope, Status};
+use crate::house::{House, code, module, posts, request, tool, writes};
+use cambium_engine::{AskView, Caller, Envelope, Status};
 use cambium_proxy::{Answer, AuditEvent, AuditKind, AuditSink};
 use std::time::Duration;
 
@@ -19,6 +20,15 @@ async fn became(house: &House) -> Vec<(String, Option<String>)> {
         .filter(|event| event.kind == AuditKind::Change && event.approval.is_some())
         .map(|event| (event.rule, event.approval))
         .collect()
+}
+
+/// A *once* that nothing was sent with.
+async fn unused_once(house: &House, caller: &Caller) -> AskView {
+    house.publish(caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let asked = house.call(caller, "create").await;
+    let ask = ask_of(house, &asked).await;
+    house.decide(&ask, Answer::Once).await.unwrap()
 }
 
 async fn ask_of(house: &House, envelope: &Envelope) -> AskView {
@@ -157,4 +167,142 @@ async fn b062_calls_with_other_bytes_at_once_lose_and_double_nothing() {
     }
     assert_eq!(house.let_go("POST").await, 4);
     assert!(became(&house).await.is_empty(), "none took the place of one that was waited for");
+}
+
+#[tokio::test]
+async fn b059_a_question_put_aside_permits_and_refuses_nothing() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let mut events = house.engine.events();
+    let call = house.calling(&caller, "create");
+    let ask = house.opened(&mut events).await;
+    let console = house.console().await;
+    let aside = house.engine.dismiss(&console, &ask.id).await.unwrap();
+    assert_eq!(aside.state, "dismissed");
+    let ended = call.await.unwrap();
+    assert_eq!((code(&ended), ended.retryable), ("ask_dismissed", Some(false)));
+    assert_eq!(became(&house).await, [("ask_dismissed".into(), Some(ask.id.to_string()))]);
+    assert!(house.engine.standing_answers().await.unwrap().is_empty());
+    let twice = house.engine.dismiss(&console, &ask.id).await.unwrap_err();
+    assert_eq!(twice.code(), "ask_settled");
+    assert_eq!(house.decide(&ask, Answer::Once).await.unwrap_err().code(), "ask_settled");
+
+    let call = house.calling(&caller, "create");
+    let again = house.opened(&mut events).await;
+    assert_ne!(again.id, ask.id, "the same request asks again");
+    house.decide(&again, Answer::Once).await.unwrap();
+    call.await.unwrap();
+    assert_eq!(house.let_go("POST").await, 1, "the tool was never refused");
+}
+
+#[tokio::test]
+async fn b059_putting_one_aside_asks_about_the_one_behind_it() {
+    let house = House::new().await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let mut events = house.engine.events();
+    let first = house.calling(&caller, "create");
+    let ask = house.opened(&mut events).await;
+    house.sandbox.plays("shop__create", posts(TWO));
+    let mut detached = request("create");
+    detached.detached = true;
+    let run = house.call_as(&caller, detached).await.run.unwrap();
+    let looked = async || house.engine.process(&caller, &run).await.unwrap().envelope.message;
+    while looked().await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    house.engine.dismiss(&house.console().await, &ask.id).await.unwrap();
+    assert_eq!(code(&first.await.unwrap()), "ask_dismissed");
+    let next = house.opened(&mut events).await;
+    assert_eq!(next.body.as_deref(), Some(TWO));
+    house.decide(&next, Answer::Once).await.unwrap();
+    let ended = house.engine.wait_for_process(&caller, &run, Duration::from_secs(20)).await;
+    assert_eq!(ended.unwrap().status, Status::Ok);
+}
+
+#[tokio::test]
+async fn b065_a_once_nothing_was_sent_with_is_seen_and_can_be_taken_back() {
+    let house = House::waiting(PARKS).await;
+    let (agent, caller) = house.furnished().await;
+    let given = unused_once(&house, &caller).await;
+    assert_eq!(given.once, Some("unused"));
+    assert_eq!(given.excerpt, ONE);
+    let stands = house.engine.standing_answers().await.unwrap();
+    let [once] = stands.as_slice() else { panic!("{stands:?}") };
+    assert_eq!((once.answer, &once.ask), (Answer::Once, &given.id));
+    assert_eq!(once.request.as_deref(), Some(&*format!("POST {}/orders", given.authority)));
+    assert_eq!(once.excerpt.as_deref(), Some(ONE));
+
+    house.engine.withdraw(&house.console().await, &agent.id, &tool("create")).await.unwrap();
+    assert!(house.engine.standing_answers().await.unwrap().is_empty());
+    assert_eq!(house.engine.ask(&given.id).await.unwrap().once, Some("ended"));
+    assert_eq!(house.call(&caller, "create").await.status, Status::AwaitingApproval);
+    assert_eq!(house.let_go("POST").await, 0);
+
+    let ask = house.engine.asks().await.unwrap().remove(0);
+    house.decide(&ask, Answer::Once).await.unwrap();
+    house.call(&caller, "create").await;
+    assert_eq!(house.let_go("POST").await, 1);
+    assert_eq!(house.engine.ask(&ask.id).await.unwrap().once, Some("used"));
+    assert!(house.engine.standing_answers().await.unwrap().is_empty(), "used, it stands no more");
+}
+
+#[tokio::test]
+async fn b066_every_time_ends_a_once_nothing_was_sent_with() {
+    let house = House::waiting(PARKS).await;
+    let (agent, caller) = house.furnished().await;
+    unused_once(&house, &caller).await;
+    let person = house.person().await;
+    house.engine.set_every_time(&person, &agent.id, &tool("create"), true).await.unwrap();
+    let asked = house.call(&caller, "create").await;
+    assert_eq!(asked.status, Status::AwaitingApproval);
+    assert_eq!(house.let_go("POST").await, 0);
+    // one given after the switch is for its request, as before
+    let ask = ask_of(&house, &asked).await;
+    house.decide(&ask, Answer::Once).await.unwrap();
+    house.call(&caller, "create").await;
+    assert_eq!(house.let_go("POST").await, 1);
+}
+
+#[tokio::test]
+async fn b058_a_once_ends_with_its_version() {
+    let house = House::waiting(PARKS).await;
+    let (_, caller) = house.furnished().await;
+    let given = unused_once(&house, &caller).await;
+    let second = module("Creates one.", r#""/orders", { method: "POST", body: { m: 1 } }"#);
+    house.publish(&caller, "create", &second).await;
+    assert!(house.engine.standing_answers().await.unwrap().is_empty());
+    assert_eq!(house.engine.ask(&given.id).await.unwrap().once, Some("ended"));
+    // back on the version it was given for, the same bytes ask again
+    let back = async |number| {
+        let person = house.person().await;
+        house.engine.rollback(&person, &tool("create"), number).await.unwrap();
+    };
+    back(1).await;
+    assert_eq!(house.call(&caller, "create").await.status, Status::AwaitingApproval);
+    assert_eq!(house.let_go("POST").await, 0);
+
+    // and so does one that a rollback leaves behind
+    let ask = house.engine.asks().await.unwrap().remove(0);
+    house.decide(&ask, Answer::Once).await.unwrap();
+    back(2).await;
+    back(1).await;
+    assert_eq!(house.call(&caller, "create").await.status, Status::AwaitingApproval);
+    assert_eq!(house.let_go("POST").await, 0);
+}
+
+#[tokio::test]
+async fn b059_a_publish_does_not_lift_a_no() {
+    let house = House::waiting(PARKS).await;
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let asked = house.call(&caller, "create").await;
+    house.decide(&ask_of(&house, &asked).await, Answer::Deny).await.unwrap();
+    let second = module("Creates one.", r#""/orders", { method: "POST", body: { m: 1 } }"#);
+    house.publish(&caller, "create", &second).await;
+    assert_eq!(code(&house.call(&caller, "create").await), "tool_denied");
 }

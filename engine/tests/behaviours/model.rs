@@ -107,7 +107,10 @@ async fn walk() {
                 let published = house.publish(&caller, TOOLS[at], &source(at, dice.roll(3))).await;
                 if !published.unchanged {
                     // what was allowed for a content that comes back asks again
-                    if model.stands.get(&at) == Some(&Stands::Allowed(published.hash.clone())) {
+                    // and a *once* ends with its version
+                    if model.stands.get(&at) == Some(&Stands::Allowed(published.hash.clone()))
+                        || model.once.iter().any(|(other, _)| *other == at)
+                    {
                         model.take_back(at);
                     }
                     if model.open.get(&at).is_some_and(|(hash, _)| *hash != published.hash) {

@@ -19,6 +19,8 @@ const WAYS: [(Over, Era); 4] = [
     (Over::Stream, Era::Initialize),
     (Over::Stream, Era::Discover),
 ];
+/// Far less than a call waits for a person, far more than an answer takes.
+const AT_ONCE: Duration = Duration::from_secs(25);
 /// Longer than it takes to read a form.
 const READ_MS: i64 = 2_000;
 
@@ -105,9 +107,12 @@ async fn b063_an_answer_faster_than_a_person_reads_is_a_dismissal() {
         for result in [yes(json!({"approve": true})), ElicitResult::new(ElicitationAction::Decline)]
         {
             let (world, _, client, mut forms) =
-                house(over, era, InBand::Once, Duration::from_secs(1)).await;
-            let answer = call_answering(&client, &mut forms, |_| result).await;
+                house(over, era, InBand::Once, Duration::from_secs(50)).await;
+            let call = call_answering(&client, &mut forms, |_| result);
+            let answer = tokio::time::timeout(AT_ONCE, call).await.expect("it waits no longer");
             assert_eq!(answer["status"], "awaiting_approval", "{over:?} {era:?} {answer}");
+            let said = answer["notes"].to_string();
+            assert!(said.contains("faster than a person reads"), "{said}");
             assert_eq!(states(&world).await, ["open"], "nothing was recorded");
             end(world, client).await;
         }
@@ -118,13 +123,15 @@ async fn b063_an_answer_faster_than_a_person_reads_is_a_dismissal() {
 async fn b061_accepting_without_a_yes_is_no_approval_and_a_no_stands() {
     for (over, era) in WAYS {
         let (world, _, client, mut forms) =
-            house(over, era, InBand::Once, Duration::from_secs(1)).await;
-        let answer = call_answering(&client, &mut forms, |_| {
+            house(over, era, InBand::Once, Duration::from_secs(50)).await;
+        let call = call_answering(&client, &mut forms, |_| {
             world.clock.advance(READ_MS);
             yes(json!({"approve": false}))
-        })
-        .await;
+        });
+        let answer = tokio::time::timeout(AT_ONCE, call).await.expect("it waits no longer");
         assert_eq!(answer["status"], "awaiting_approval", "{over:?} {era:?}");
+        let said = answer["notes"].to_string();
+        assert!(said.contains("put away without an answer"), "{said}");
         assert_eq!(states(&world).await, ["open"]);
         let answer = call_answering(&client, &mut forms, |_| {
             world.clock.advance(READ_MS);
@@ -246,5 +253,38 @@ async fn b061_a_client_that_opens_pages_is_given_the_asks_page_and_decides_nothi
             assert_eq!(states(&world).await, ["open"], "opening a page is no answer");
             end(world, client).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn b062_a_form_shows_the_call_it_is_for_and_no_request_that_was_given_up() {
+    for over in [Over::Http, Over::Stream] {
+        let (world, _, client, mut forms) =
+            house(over, Era::Initialize, InBand::Once, Duration::from_secs(1)).await;
+        let call = |body: &'static str| {
+            client.call("acme__create-order", json!({"do": "post", "body": body}))
+        };
+        let given_up = call(r#"{"n":"DDD"}"#).await.json;
+        assert_eq!(given_up["status"], "awaiting_approval", "{given_up}");
+        let stale = shown(&mut forms).await;
+        let answered = async {
+            let form = shown(&mut forms).await;
+            let ElicitRequestParams::FormElicitationParams { message, .. } = &form.params else {
+                panic!("{:?}", form.params)
+            };
+            assert!(message.contains("EEE") && !message.contains("DDD"), "{message}");
+            world.clock.advance(READ_MS);
+            // what was shown before is answered late, and permits nothing
+            stale.answer.send(yes(json!({"approve": true}))).unwrap();
+            form.answer.send(yes(json!({"approve": true}))).unwrap();
+        };
+        let sent = tokio::join!(call(r#"{"n":"EEE"}"#), answered).0.json;
+        assert_eq!(sent["status"], "ok", "{over:?} {sent}");
+        let mut all = states(&world).await;
+        all.sort();
+        assert_eq!(all, ["allowed_once", "superseded"], "{over:?}");
+        let stands = world.engine.standing_answers().await.unwrap();
+        assert!(stands.is_empty(), "no permit is left over: {stands:?}");
+        end(world, client).await;
     }
 }

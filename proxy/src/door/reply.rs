@@ -105,6 +105,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::ConnectionNotInScope(_)
         | Refusal::ToolDenied(_)
         | Refusal::AwaitingApproval(_)
+        | Refusal::AskDismissed(_)
         | Refusal::ApprovalExpired(_) => StatusCode::FORBIDDEN,
     }
 }

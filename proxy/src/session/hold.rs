@@ -39,6 +39,11 @@ pub(super) async fn clear(
         let ask = match ask(inner, trail, &draft.held).await? {
             HoldOutcome::Decided(ask) => ask,
             HoldOutcome::Parked(parked) => return Err(park(inner, trail, parked)),
+            HoldOutcome::Dismissed(ask) => {
+                trail.approval = Some(ask);
+                let why = "a person put the question about this write aside; nothing was sent";
+                return Err(Refusal::AskDismissed(why.into()));
+            }
             HoldOutcome::TooMany => {
                 let why = "this agent has too many questions open; nothing was sent";
                 return Err(Refusal::RateLimited(why.into()));

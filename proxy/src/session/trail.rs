@@ -158,6 +158,7 @@ impl Trail {
             Refusal::MethodExceedsHint(_)
             | Refusal::ToolDenied(_)
             | Refusal::AwaitingApproval(_)
+            | Refusal::AskDismissed(_)
             | Refusal::ProxyFailed(_)
             | Refusal::ConnectionRevoked(_)
             | Refusal::ConnectionNotInScope(_) => true,

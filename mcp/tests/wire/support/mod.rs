@@ -51,7 +51,8 @@ export default async function (ctx, input) { return await ctx.fetch("/orders"); 
 pub(crate) const WRITE: &str = r#"
 export const description = "Creates an order.";
 export const inputSchema = {
-  type: "object", properties: { do: { type: "string" } }, additionalProperties: false,
+  type: "object", properties: { do: { type: "string" }, body: { type: "string" } },
+  additionalProperties: false,
 };
 export default async function (ctx, input) {
   return await ctx.fetch("/orders", { method: "POST", body: "{}" });

@@ -43,12 +43,13 @@ impl Sandbox for Puppet {
                     ToolResult::Value("\"waited\"".into())
                 }
                 Some("post") => {
+                    let body = input["body"].as_str().unwrap_or("{}").to_owned();
                     let request = OutboundRequest {
                         method: "POST".into(),
                         host: None,
                         target: "/orders".into(),
                         headers: vec![("content-type".into(), b"application/json".to_vec())],
-                        body: bytes::Bytes::from_static(b"{}"),
+                        body: body.into(),
                         sdk: false,
                     };
                     let said = tokio::select! {
