@@ -124,7 +124,7 @@ impl Args {
             }
             Self::Deny { ask, person } => decide(context, ask, Answer::Deny, &person).await,
             Self::Dismiss { ask, person } => {
-                let who = person.credential()?;
+                let who = person.credential(context).await?;
                 let shown = context.ask(&Request::AskDismiss { who, ask }).await?;
                 let text = format!(
                     "{} is put aside: nothing is sent, and {} is not refused",
