@@ -5,7 +5,8 @@
 
 use crate::house::{House, code, module, posts, request, tool, writes};
 use cambium_engine::{AskView, Caller, Envelope, Status};
-use cambium_proxy::{Answer, AuditEvent, AuditKind, AuditSink};
+use cambium_proxy::{Answer, AskId, AuditKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 const PARKS: Duration = Duration::from_millis(100);
@@ -14,8 +15,7 @@ const TWO: &str = r#"{"n":2}"#;
 
 /// Rows of the audit that say what became of a question.
 async fn became(house: &House) -> Vec<(String, Option<String>)> {
-    let rows = house.store.rows("node", 0, 1_000).await.unwrap();
-    let events = rows.iter().map(|row| serde_json::from_str::<AuditEvent>(&row.event).unwrap());
+    let events = house.audited().await.into_iter();
     events
         .filter(|event| event.kind == AuditKind::Change && event.approval.is_some())
         .map(|event| (event.rule, event.approval))
@@ -33,7 +33,7 @@ async fn unused_once(house: &House, caller: &Caller) -> AskView {
 
 async fn ask_of(house: &House, envelope: &Envelope) -> AskView {
     let id = envelope.ask.as_ref().expect("a question of its own").id.clone();
-    house.engine.ask(&cambium_proxy::AskId::new(id)).await.unwrap()
+    house.engine.ask(&AskId::new(id)).await.unwrap()
 }
 
 #[tokio::test]
@@ -305,4 +305,58 @@ async fn b059_a_publish_does_not_lift_a_no() {
     let second = module("Creates one.", r#""/orders", { method: "POST", body: { m: 1 } }"#);
     house.publish(&caller, "create", &second).await;
     assert_eq!(code(&house.call(&caller, "create").await), "tool_denied");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn b062_calls_that_give_up_and_come_again_send_what_was_allowed_and_nothing_else() {
+    let house = Arc::new(House::waiting(Duration::from_millis(30)).await);
+    let (_, caller) = house.furnished().await;
+    house.publish(&caller, "create", &writes()).await;
+    house.sandbox.plays("shop__create", posts(ONE));
+    let mut tasks = tokio::task::JoinSet::new();
+    for body in [ONE, TWO, r#"{"n":3}"#] {
+        let (house, caller) = (house.clone(), caller.clone());
+        tasks.spawn(async move {
+            for _ in 0..12 {
+                house.sandbox.plays("shop__create", posts(body));
+                let (one, two) =
+                    tokio::join!(house.call(&caller, "create"), house.call(&caller, "create"));
+                for envelope in [one, two] {
+                    let own = envelope.ask.is_some() != envelope.behind.is_some();
+                    let waits = envelope.status == Status::AwaitingApproval;
+                    assert!(!waits || own, "one question, its own or the one before: {envelope:?}");
+                }
+            }
+        });
+    }
+    // A person who allows whatever is open, often too late.
+    let (person, clicks) = (house.person().await, house.clone());
+    let clicking = tokio::spawn(async move {
+        loop {
+            for ask in clicks.engine.asks().await.unwrap() {
+                if ask.state == "open" {
+                    // superseded while it was read: told so, and nothing else
+                    if let Err(error) = clicks.decide_as(&person, &ask, Answer::Once).await {
+                        assert_eq!(error.code(), "ask_settled");
+                    }
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    clicking.abort();
+    assert!(clicking.await.is_err_and(|error| error.is_cancelled()), "no click failed");
+    let asks = house.engine.asks().await.unwrap();
+    let mut used: Vec<String> =
+        asks.iter().filter(|ask| ask.once == Some("used")).map(|ask| ask.digest.clone()).collect();
+    let intents = house.audited_to_the_end().await.into_iter();
+    let intents = intents.filter(|event| event.kind == AuditKind::Intent);
+    let mut sent: Vec<String> = intents.filter_map(|event| event.digest).collect();
+    used.sort();
+    sent.sort();
+    assert!(!sent.is_empty());
+    assert_eq!(sent, used, "each permit let exactly its own bytes go, once");
 }
