@@ -8,7 +8,7 @@ use cambium_engine::port::RunRow;
 /// Calls drawn, the newest at the right.
 const BARS: usize = 40;
 /// Ends that the statistics count as no error, either.
-const NO_ERROR: [&str; 3] = ["ok", "dry_run", "awaiting_approval"];
+const NO_ERROR: [&str; 5] = ["ok", "dry_run", "awaiting_approval", "ask_dismissed", "tool_denied"];
 /// Across one bar and the gap after it, pixels.
 const STEP: u32 = 4;
 const HEIGHT: u64 = 24;

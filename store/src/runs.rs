@@ -22,7 +22,8 @@ const OF_CALL: &str = "SELECT run_id, person_id, agent_id, tool, number, version
     FROM runs WHERE agent_id = $1 AND call_key = $2 ORDER BY begun_ms DESC LIMIT 1";
 // Of the newest: runs are kept for good, and an open page asks this again and again.
 const STATISTICS: &str = "SELECT tool, COUNT(*) AS calls,
-        SUM(CASE WHEN outcome IN ('ok', 'dry_run', 'awaiting_approval', 'tool_denied')
+        SUM(CASE WHEN outcome IN
+            ('ok', 'dry_run', 'awaiting_approval', 'ask_dismissed', 'tool_denied')
             THEN 0 ELSE 1 END) AS errors,
         CAST(AVG(ended_ms - begun_ms) AS INTEGER) AS mean_ms,
         MAX(ended_ms - begun_ms) AS longest_ms, MAX(begun_ms) AS last_ms
