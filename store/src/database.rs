@@ -4,12 +4,13 @@
 //! write, one that waits for the disk at each commit and one that does not
 //! (both survive the death of the process; only the first a loss of power).
 
+use crate::checkpoint::Checkpoints;
 use crate::error::fault;
 use crate::ledger::{Claim, Ledger, Place};
 use crate::memory::{Memory, Question};
 use crate::pool::{Line, Pool, Transaction};
 use crate::seal::RowName;
-use crate::{StoreError, schema};
+use crate::{StoreError, checkpoint, schema};
 use cambium_proxy::{BoxFuture, MacKey, StoreFault};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
@@ -24,10 +25,6 @@ const BUSY: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_secs(10);
 /// Readers at once; each is a thread.
 const READERS: u32 = 4;
-/// Pages of the write-ahead log, 4 KiB each, that are moved into the file at a
-/// time. The commit that does it waits for the disk; with the usual thousand that
-/// is often enough to be the 99th percentile of a call.
-const CHECKPOINT: &str = "4000";
 /// A file up to this size is checked whole when it is opened; a larger one
 /// would delay the start, `cambium doctor` is for it.
 const CHECKED_BYTES: u64 = 64 * 1024 * 1024;
@@ -44,6 +41,8 @@ struct Inner {
     durable: Pool,
     quick: Pool,
     readers: Pool,
+    /// None of a database in memory.
+    checkpoints: Option<Checkpoints>,
     /// The file, unless it is in memory.
     path: Option<PathBuf>,
     /// Set once the file was opened, before anybody has the store.
@@ -95,6 +94,7 @@ impl Alone<'_> {
     /// It was done. Without this word its connection is not used again.
     pub(crate) fn done(mut self) {
         self.well = true;
+        self.store.committed();
     }
 
     /// It was done, and brought a node's audit to here.
@@ -136,7 +136,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .foreign_keys(true)
             .busy_timeout(BUSY)
-            .pragma("wal_autocheckpoint", CHECKPOINT);
+            .pragma("wal_autocheckpoint", checkpoint::AT_LAST);
         let one = |synchronous| Pool::new(1, options.clone().synchronous(synchronous));
         let readers = options.clone().pragma("query_only", "1");
         let store = Self::of(Inner {
@@ -144,6 +144,7 @@ impl Store {
             durable: one(SqliteSynchronous::Full),
             quick: one(SqliteSynchronous::Normal),
             readers: Pool::new(READERS, readers),
+            checkpoints: Some(Checkpoints::start(one(SqliteSynchronous::Normal))),
             path: Some(path.to_owned()),
             ledger: OnceLock::new(),
             memory: Memory::default(),
@@ -161,6 +162,7 @@ impl Store {
             durable: only.clone(),
             quick: only.clone(),
             readers: only,
+            checkpoints: None,
             path: None,
             ledger: OnceLock::new(),
             memory: Memory::default(),
@@ -192,6 +194,9 @@ impl Store {
     /// is refused.
     pub async fn close(&self) {
         let _pen = self.inner.pen.lock().await;
+        if let Some(checkpoints) = &self.inner.checkpoints {
+            checkpoints.stop().await;
+        }
         self.inner.readers.close().await;
         self.inner.quick.close().await;
         self.inner.durable.close().await;
@@ -311,6 +316,12 @@ impl Store {
         })
     }
 
+    fn committed(&self) {
+        if let Some(checkpoints) = &self.inner.checkpoints {
+            checkpoints.count();
+        }
+    }
+
     /// What is kept of earlier answers.
     pub(crate) fn memory(&self) -> &Memory {
         &self.inner.memory
@@ -373,6 +384,7 @@ impl Writing<'_> {
         };
         let secrets = self.secrets.then(|| self.store.memory().commit_secrets());
         self.transaction.commit().await.map_err(fault)?;
+        self.store.committed();
         if let Some(secrets) = secrets {
             secrets.done();
         }

@@ -38,6 +38,7 @@ mod agents;
 mod asks;
 mod audit;
 mod authoring;
+mod checkpoint;
 mod connections;
 mod database;
 mod decisions;
