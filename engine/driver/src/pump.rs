@@ -89,6 +89,9 @@ async fn read(
     let mut requests = 0;
     loop {
         let frame = tokio::select! {
+            // What the worker has said already is judged before the end of a
+            // request: it was said before, and is not late.
+            biased;
             frame = reader.next() => frame,
             Some(done) = tasks.join_next() => {
                 // Closed before the worker is told, so that its next request
