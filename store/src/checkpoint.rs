@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Commits from one checkpoint to the next: about a thousand pages of 4 KiB.
+/// Commits from one checkpoint to the next.
 const EVERY: u64 = 400;
 
 /// Pages after which a writer does it itself.
