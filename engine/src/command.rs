@@ -128,6 +128,9 @@ pub struct FindReply {
     /// Further names, when the query was a vendor's alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
+    /// When nothing matches: at most three names that come nearest by their words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
     /// Said when nothing matches: points at acquire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -9,10 +9,13 @@ mod words;
 use crate::ToolName;
 use serde::Serialize;
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Hits in one answer.
 pub const HITS_MAX: usize = 10;
+/// Names told as the nearest when nothing matches.
+const NEAREST_MAX: usize = 3;
 /// Words of a query that are looked at; the rest of a longer one is not.
 const QUERY_WORDS_MAX: usize = 32;
 /// Bytes of a query that are read.
@@ -95,6 +98,8 @@ pub struct Findings {
     pub total: usize,
     /// When the query was a vendor's name alone: every further tool, in order.
     pub more: Vec<ToolName>,
+    /// When nothing matches: at most three that say some of it and came to no floor.
+    pub nearest: Vec<ToolName>,
 }
 
 /// The words of one person's toolbox.
@@ -130,6 +135,23 @@ struct Gathered {
     score: f32,
     /// Which words of the query it holds, a bit each.
     words: u32,
+}
+
+/// What a query's words bring together.
+#[derive(Default)]
+struct Gather {
+    /// Hold every word.
+    full: Vec<(f32, u32)>,
+    /// Hold enough of them; with whether they are of a vendor that was named.
+    partial: Vec<(f32, u32, bool)>,
+    /// Hold some, looked for while nothing better is there.
+    nearest: Vec<(f32, u32)>,
+}
+
+thread_local! {
+    /// An entry for each slot, all of them empty between two searches: taking so much
+    /// anew for each costs more than the search.
+    static SCRATCH: Cell<Vec<Gathered>> = const { Cell::new(Vec::new()) };
 }
 
 /// A word of a query: its place there, and the slots that hold it.
@@ -274,7 +296,7 @@ impl Index {
     /// that speak of it.
     fn list_vendors(&self, query: &[Asked], named: &Named<'_>) -> Findings {
         let own: Vec<u32> = named.values().flat_map(|v| v.tools.values().copied()).collect();
-        let (mut others, _) = self.gather(query, &Named::new());
+        let mut others = self.gather(query, &Named::new()).full;
         let listed: HashSet<u32> = own.iter().copied().collect();
         others.retain(|(_, slot)| !listed.contains(slot));
 
@@ -283,11 +305,11 @@ impl Index {
         let mut hits: Vec<Found> = tools.by_ref().take(HITS_MAX).collect();
         let more = tools.map(|found| found.tool).collect();
         hits.extend(self.best(others, false, HITS_MAX - hits.len()));
-        Findings { hits, total, more }
+        Findings { hits, total, more, nearest: Vec::new() }
     }
 
     fn rank(&self, query: &[Asked], named: &Named<'_>) -> Findings {
-        let (full, mut partial) = self.gather(query, named);
+        let Gather { full, mut partial, nearest } = self.gather(query, named);
         // A vendor's name narrows: others than its tools are shown only when it
         // has nothing to show.
         if partial.iter().any(|(_, _, own)| *own) {
@@ -299,31 +321,27 @@ impl Index {
         let mut hits = self.best(full, false, HITS_MAX);
         let partial = partial.into_iter().map(|(score, slot, _)| (score, slot)).collect();
         hits.extend(self.best(partial, true, HITS_MAX - hits.len()));
-        Findings { hits, total, more: Vec::new() }
+        let nearest = if hits.is_empty() { self.best(nearest, true, NEAREST_MAX) } else { Vec::new() };
+        let nearest = nearest.into_iter().map(|found| found.tool).collect();
+        Findings { hits, total, more: Vec::new(), nearest }
     }
 
-    /// Tools that hold every word; and those that hold enough of them, with
-    /// whether they are of a named vendor.
-    #[allow(clippy::type_complexity)]
-    fn gather(
-        &self,
-        query: &[Asked],
-        named: &Named<'_>,
-    ) -> (Vec<(f32, u32)>, Vec<(f32, u32, bool)>) {
+    /// The tools the query's words bring together.
+    fn gather(&self, query: &[Asked], named: &Named<'_>) -> Gather {
         let rare = self.rarity(1);
         let least = FLOOR_ABOUT * rare;
-        let (gathered, touched) = self.touched(query, named.is_empty().then_some(least));
+        let (mut slots, touched) = self.touched(query, named.is_empty().then_some(least));
         let all: u32 = u32::MAX >> (32 - query.len().clamp(1, 32));
         let vendors = self.vendor_matches(query);
         // A partial hit is made by words that are not a vendor's name: else a
         // vendor's word would bring in every tool of it.
         let named_words = named.values().fold(0, |mask, vendor| mask | vendor.mask(query));
 
-        let (mut full, mut partial) = (Vec::new(), Vec::new());
+        let mut gather = Gather::default();
         for slot in touched {
-            let here = gathered[slot as usize];
+            let here = std::mem::take(&mut slots[slot as usize]);
             if here.words == all {
-                full.push((here.score, slot));
+                gather.full.push((here.score, slot));
                 continue;
             }
             // Below every floor: most of what a common word touches.
@@ -342,17 +360,21 @@ impl Index {
             };
             let enough = here.score >= floor * rare;
             if enough || (here.score >= least && self.says_what_it_is_about(entry, query)) {
-                partial.push((here.score, slot, own));
+                gather.partial.push((here.score, slot, own));
+            } else if here.score >= least && gather.full.is_empty() && gather.partial.is_empty() {
+                gather.nearest.push((here.score, slot));
             }
         }
-        (full, partial)
+        SCRATCH.set(slots);
+        gather
     }
 
     /// What each slot gets from the query's words, and the slots that could come to
     /// `least`, if there is one, or hold every word. The rarest word goes first: once all that follow
     /// could not make up `least` together, they only add to what is there.
     fn touched(&self, query: &[Asked], least: Option<f32>) -> (Vec<Gathered>, Vec<u32>) {
-        let mut gathered = vec![Gathered::default(); self.slots.len()];
+        let mut gathered = SCRATCH.take();
+        gathered.resize(gathered.len().max(self.slots.len()), Gathered::default());
         let mut touched = Vec::new();
         let mut words: Vec<Listed<'_>> = query
             .iter()

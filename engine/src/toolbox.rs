@@ -189,15 +189,19 @@ impl Engine {
             hits,
             total: findings.total,
             more: findings.more.iter().map(ToString::to_string).collect(),
+            nearest: findings.nearest.iter().map(ToString::to_string).collect(),
             next: None,
             connections: Vec::new(),
         };
         if reply.hits.is_empty() {
-            reply.next = Some(
-                "nothing matches: try other words, or call acquire to have the tool authored, \
-                 or publish_tool with a module of your own"
-                    .into(),
-            );
+            let look = match reply.nearest.is_empty() {
+                true => "",
+                false => ", see whether one of `nearest` does it (find_tool by its name)",
+            };
+            reply.next = Some(format!(
+                "nothing matches: try other words{look}, or call acquire to have the tool \
+                 authored, or publish_tool with a module of your own"
+            ));
             for connection in self.connections().await? {
                 if self.usable(&connection, Some(&caller.agent.id)).await.is_ok() {
                     reply.connections.push(connection.slug);

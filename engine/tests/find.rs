@@ -90,9 +90,34 @@ fn b016_nothing_matches_is_reachable() {
         "translate a poem into Finnish",
         "\u{0}\u{202e}",
     ] {
-        assert_eq!(index.search(query), Findings::default(), "{query:?}");
+        let found = index.search(query);
+        assert_eq!((found.hits, found.total, found.more), (vec![], 0, vec![]), "{query:?}");
     }
     assert_eq!(Index::default().search("anything"), Findings::default());
+}
+
+#[test]
+fn b016_what_comes_nearest_is_named_when_nothing_matches_and_only_then() {
+    let index = toolbox();
+    let nearest = |query: &str| -> Vec<String> {
+        index.search(query).nearest.iter().map(ToString::to_string).collect()
+    };
+    // One word of many, of one tool's schema.
+    assert_eq!(nearest("rent a warehouse for my paintings"), ["shop__list-orders"]);
+    assert_eq!(nearest("translate a poem into Finnish"), [""; 0]);
+    assert_eq!(nearest("refund"), [""; 0], "it matches");
+    assert_eq!(nearest("github"), [""; 0], "a vendor is listed");
+    // A search leaves nothing behind for the next, of this index or of another.
+    let again = index.search("coordinates");
+    assert_eq!(Index::default().search("coordinates"), Findings::default());
+    assert_eq!(index.search("coordinates"), again);
+    let mut many = Index::default();
+    for number in 0..9 {
+        let name = tool("shop", &format!("count-{number}"));
+        add(&mut many, &name, "Counts crates in a warehouse.", &json!({}));
+    }
+    assert_eq!(names(&many.search("warehouse")).len(), 9);
+    assert_eq!(names(&index.search("coordinates")), ["google-maps__geocode"]);
 }
 
 #[test]

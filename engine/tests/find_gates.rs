@@ -10,8 +10,11 @@ use std::path::PathBuf;
 
 /// Share of questions whose function is among the first five.
 const RECALL_AT_5: f64 = 0.84;
-/// Share of questions that find nothing at all: 0.030 is wanted, 0.050 measured.
+/// Share of questions that find nothing: 0.030 is wanted, 0.051 measured; `docs/budget.md` says why.
 const NO_HIT: f64 = 0.055;
+/// Share of questions whose function is neither a hit nor named as one of the nearest, of all that
+/// find nothing.
+const NOT_EVEN_NEAR: f64 = 0.032;
 /// Share of questions without a function that find nothing.
 const IRRELEVANT: f64 = 0.60;
 
@@ -96,12 +99,14 @@ fn b018_the_right_tool_is_among_the_first_five_and_nonsense_finds_nothing() {
     let answers = lines("possible_answer_BFCL_v4_live_multiple.json");
     let (index, names) = toolbox(&rows);
     assert_eq!((index.len(), rows.len(), answers.len()), (457, 1_053, 1_053));
-    let (mut found, mut nothing) = (0, 0);
+    let (mut found, mut nothing, mut far) = (0, 0, 0);
     for (row, answer) in rows.iter().zip(&answers) {
         assert_eq!(row["id"], answer["id"]);
         let wanted = answer["ground_truth"][0].as_object().unwrap().keys().next().unwrap();
-        let hits = index.search(&question(row)).hits;
+        let findings = index.search(&question(row));
+        let hits = findings.hits;
         nothing += usize::from(hits.is_empty());
+        far += usize::from(hits.is_empty() && !findings.nearest.contains(&names[wanted]));
         found += usize::from(hits.iter().take(5).any(|hit| hit.tool == names[wanted]));
     }
     let irrelevant = lines("BFCL_v4_irrelevance.json");
@@ -109,8 +114,10 @@ fn b018_the_right_tool_is_among_the_first_five_and_nonsense_finds_nothing() {
     let refused = irrelevant.iter().filter(|row| index.search(&question(row)).hits.is_empty());
     let share = |count: usize, of: usize| count as f64 / of as f64;
     let (recall, no_hit) = (share(found, rows.len()), share(nothing, rows.len()));
-    let refused = share(refused.count(), irrelevant.len());
+    let (refused, far) = (share(refused.count(), irrelevant.len()), share(far, rows.len()));
+    println!("recall@5 {recall:.3}, no hit {no_hit:.3}, not even near {far:.3}, irrelevant refused {refused:.3}");
     assert!(recall >= RECALL_AT_5, "recall@5 {recall:.3}");
     assert!(no_hit <= NO_HIT, "no hit {no_hit:.3}");
+    assert!(far <= NOT_EVEN_NEAR, "not even near {far:.3}");
     assert!(refused >= IRRELEVANT, "irrelevant {refused:.3}");
 }

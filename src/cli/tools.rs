@@ -239,5 +239,11 @@ fn hits(found: &Value) -> String {
             ]
         })
         .collect();
-    table(&["TOOL", "EFFECT", "PROMOTED", "THE AGENT'S ACCOUNT"], &rows, "nothing matches")
+    let nearest: Vec<&str> =
+        found["nearest"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let nothing = match nearest.is_empty() {
+        true => "nothing matches".to_owned(),
+        false => format!("nothing matches; nearest by their words: {}", nearest.join(", ")),
+    };
+    table(&["TOOL", "EFFECT", "PROMOTED", "THE AGENT'S ACCOUNT"], &rows, &nothing)
 }
