@@ -7,11 +7,12 @@
 //! bomb pays for the one before. A bomb has a second and a half, so that the table ends
 //! in about ten minutes.
 
-use crate::peers::Peers;
+use crate::peers::{Peers, Serving};
 use cambium_engine::RunLimits;
 use cambium_sandbox_tests::rig::Rig;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -92,12 +93,17 @@ pub(crate) async fn run(peers: &Peers) -> Value {
         ("node:vm, 300 ms timeout", "vm"),
         ("isolated-vm, 300 ms timeout, 64 MB", "isolated-vm"),
         ("Deno worker, ended after 1 s", "deno"),
+        ("workerd, a dynamic worker each", "workerd"),
     ] {
+        let start = || match kind {
+            "workerd" => Host::Serves(peers.workerd("bombs.js")),
+            kind => Host::Lines(Lines::start(peers.bomb_host(kind))),
+        };
         let mut score = Score::default();
         tokio::task::block_in_place(|| {
             let mut host = None;
             for bomb in table::BOMBS {
-                let (bomb, next) = explode(&mut host, || peers.bomb_host(kind), bomb.body);
+                let (bomb, next) = explode(&mut host, start, bomb.body);
                 score.add(bomb, next);
             }
         });
@@ -110,10 +116,10 @@ pub(crate) async fn run(peers: &Peers) -> Value {
 /// if it is well.
 fn explode(
     kept: &mut Option<Host>,
-    command: impl Fn() -> Command,
+    start: impl Fn() -> Host,
     body: &str,
 ) -> (Option<Duration>, Option<Duration>) {
-    let mut host = kept.take().unwrap_or_else(|| Host::start(command()));
+    let mut host = kept.take().unwrap_or_else(start);
     let bomb = host.ask(body, GIVEN_UP);
     // Who has not answered by now will not answer the next one in time.
     let next = bomb.and_then(|_| host.ask("return 1;", NEXT_GIVEN_UP));
@@ -123,12 +129,44 @@ fn explode(
     (bomb, next)
 }
 
-struct Host {
+/// A peer that takes the body of a function and says when it ended.
+enum Host {
+    Lines(Lines),
+    Serves(Serving),
+}
+
+impl Host {
+    fn ask(&mut self, body: &str, given_up: Duration) -> Option<Duration> {
+        let began = Instant::now();
+        match self {
+            Self::Lines(host) => host.ask(body, given_up)?,
+            Self::Serves(host) => post(host.port, body, given_up)?,
+        }
+        Some(began.elapsed())
+    }
+}
+
+/// A request with a connection of its own; answered well or not at all.
+fn post(port: u16, body: &str, given_up: Duration) -> Option<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(given_up)).ok()?;
+    stream.set_nodelay(true).ok()?;
+    let length = body.len();
+    let request =
+        format!("POST / HTTP/1.1\r\nhost: bomb\r\ncontent-length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).ok()?;
+    status.ends_with(b" 200").then_some(())
+}
+
+/// A line in, a line out.
+struct Lines {
     child: Child,
     lines: mpsc::Receiver<String>,
 }
 
-impl Host {
+impl Lines {
     fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the host runs");
@@ -146,16 +184,14 @@ impl Host {
         host
     }
 
-    fn ask(&mut self, body: &str, given_up: Duration) -> Option<Duration> {
-        let began = Instant::now();
+    fn ask(&mut self, body: &str, given_up: Duration) -> Option<()> {
         let stdin = self.child.stdin.as_mut()?;
         writeln!(stdin, "{}", json!(body)).ok()?;
-        self.lines.recv_timeout(given_up).ok()?;
-        Some(began.elapsed())
+        self.lines.recv_timeout(given_up).ok().map(drop)
     }
 }
 
-impl Drop for Host {
+impl Drop for Lines {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

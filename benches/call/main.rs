@@ -177,7 +177,7 @@ async fn call(
         cold.call().await;
         through(&piped.client).await;
     }
-    let serving = peers.map(|peers| (peers.mcp_server(), peers.workerd()));
+    let serving = peers.map(|peers| (peers.mcp_server(), peers.workerd("main.js")));
     let served = match &serving {
         None => None,
         Some((mcp, workerd)) => {

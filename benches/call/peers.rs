@@ -178,13 +178,14 @@ impl Peers {
         command
     }
 
-    /// workerd with the worker that loads a fresh one for each request.
-    pub(crate) fn workerd(&self) -> Serving {
+    /// workerd with a worker that loads a fresh one for each request: `main.js`, which calls
+    /// the tool, or `bombs.js`.
+    pub(crate) fn workerd(&self, main: &str) -> Serving {
         let folder = std::env::temp_dir().join(format!("cambium-workerd-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a directory of our own");
-        for name in ["config.capnp", "main.js"] {
-            let from = Self::scripts().join("workerd").join(name);
-            std::fs::copy(from, folder.join(name)).expect("the configuration");
+        for (from, to) in [("config.capnp", "config.capnp"), (main, "main.js")] {
+            let from = Self::scripts().join("workerd").join(from);
+            std::fs::copy(from, folder.join(to)).expect("the configuration");
         }
         std::fs::copy(&self.ca, folder.join("ca.pem")).expect("the authority");
         let program = "node_modules/@cloudflare/workerd-linux-64/bin/workerd";

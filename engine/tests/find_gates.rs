@@ -115,7 +115,9 @@ fn b018_the_right_tool_is_among_the_first_five_and_nonsense_finds_nothing() {
     let share = |count: usize, of: usize| count as f64 / of as f64;
     let (recall, no_hit) = (share(found, rows.len()), share(nothing, rows.len()));
     let (refused, far) = (share(refused.count(), irrelevant.len()), share(far, rows.len()));
-    println!("recall@5 {recall:.3}, no hit {no_hit:.3}, not even near {far:.3}, irrelevant refused {refused:.3}");
+    println!(
+        "recall@5 {recall:.3}, no hit {no_hit:.3}, not even near {far:.3}, irrelevant refused {refused:.3}"
+    );
     assert!(recall >= RECALL_AT_5, "recall@5 {recall:.3}");
     assert!(no_hit <= NO_HIT, "no hit {no_hit:.3}");
     assert!(far <= NOT_EVEN_NEAR, "not even near {far:.3}");
