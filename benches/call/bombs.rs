@@ -7,7 +7,7 @@
 //! bomb pays for the one before. A bomb has a second and a half, so that the table ends
 //! in about ten minutes.
 
-use crate::peers::{Peers, Serving};
+use crate::peers::{BOMBS, Peers, Serving};
 use cambium_engine::RunLimits;
 use cambium_sandbox_tests::rig::Rig;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ pub(crate) async fn run(peers: &Peers) -> Value {
         ("workerd, a dynamic worker each", "workerd"),
     ] {
         let start = || match kind {
-            "workerd" => Host::Serves(peers.workerd("bombs.js")),
+            "workerd" => Host::Serves(peers.workerd(BOMBS)),
             kind => Host::Lines(Lines::start(peers.bomb_host(kind))),
         };
         let mut score = Score::default();

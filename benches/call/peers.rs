@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// workerd's worker that runs what it is sent.
+pub(crate) const BOMBS: &str = "bombs.js";
 /// A script hangs after this and so much for each call.
 const HANGS: Duration = Duration::from_secs(10);
 /// See above.
@@ -179,7 +181,7 @@ impl Peers {
     }
 
     /// workerd with a worker that loads a fresh one for each request: `main.js`, which calls
-    /// the tool, or `bombs.js`.
+    /// the tool, or [`BOMBS`].
     pub(crate) fn workerd(&self, main: &str) -> Serving {
         let folder = std::env::temp_dir().join(format!("cambium-workerd-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a directory of our own");
@@ -193,6 +195,10 @@ impl Peers {
         command
             .args(["serve", "--experimental", "--control-fd=1"])
             .arg(folder.join("config.capnp"));
+        if main == BOMBS {
+            // How it dies of them is its own affair.
+            command.stderr(Stdio::null());
+        }
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.expect("workerd runs");
         // {"event":"listen","socket":"http","port":12345}

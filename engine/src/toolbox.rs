@@ -55,8 +55,11 @@ impl Toolbox {
             kept: Mutex::default(),
             index: RwLock::new(Index::default()),
         };
-        for (_, loaded) in toolbox.all().await? {
-            toolbox.indexed(&loaded);
+        // One after the other: a large toolbox is several times its index.
+        for pointer in toolbox.store.pointers(&toolbox.person).await? {
+            if let Some(loaded) = toolbox.held(&pointer).await? {
+                toolbox.indexed(&loaded);
+            }
         }
         Ok(toolbox)
     }
@@ -106,15 +109,23 @@ impl Toolbox {
     pub(crate) async fn all(&self) -> Result<Vec<(Pointer, Arc<Loaded>)>, StoreFault> {
         let mut all = Vec::new();
         for pointer in self.store.pointers(&self.person).await? {
-            match self.at(&pointer).await {
-                Ok(loaded) => all.push((pointer, loaded)),
-                Err(StoreFault::Corrupt(reason)) => {
-                    tracing::error!(tool = %pointer.tool, reason, "left out of the toolbox");
-                }
-                Err(fault) => return Err(fault),
+            if let Some(loaded) = self.held(&pointer).await? {
+                all.push((pointer, loaded));
             }
         }
         Ok(all)
+    }
+
+    /// What a pointer names; one that does not hold is logged and left out.
+    async fn held(&self, pointer: &Pointer) -> Result<Option<Arc<Loaded>>, StoreFault> {
+        match self.at(pointer).await {
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(StoreFault::Corrupt(reason)) => {
+                tracing::error!(tool = %pointer.tool, reason, "left out of the toolbox");
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Lets find_tool know of a version that is now current.
