@@ -1,4 +1,4 @@
-//! The proxy alone, beside nginx and Envoy that add a header: what each adds to
+//! The proxy alone, beside nginx, Envoy and mitmproxy that add a header: what each adds to
 //! one small read over TLS, at 1, 16 and 64 connections, closed loop. Ours
 //! includes the session of a run, policy, the sealed credential, redaction and
 //! both audit rows in SQLite; theirs is a header on the way and no log.
@@ -26,6 +26,8 @@ const WIDTHS: [usize; 3] = [1, 16, 64];
 /// Requests of a round, over all connections.
 const REQUESTS: usize = 2_000;
 const ROUNDS: usize = 5;
+/// The same for mitmproxy, which takes ten times as long for each.
+const FEWER: usize = 192;
 /// What is asked for.
 const PATH: &str = "/orders?limit=20";
 
@@ -72,21 +74,25 @@ pub(crate) async fn run(peers: &Peers) -> serde_json::Value {
     let hop = nginx(peers, &folder, "hop", &hop_conf(&folder, vendor.address)).await;
     let envoy = envoy(peers, &folder, vendor.address).await;
     let ours = ours(&ca, vendor.address).await;
-    let ways = [
-        ("direct, TLS on kept connections", Way::Direct(vendor.address, tls(&ca))),
-        ("Cambium's proxy, redaction and audit on", Way::Ours(ours.clone())),
-        ("nginx 1.31.3, header added, no log", Way::Through(hop.address)),
-        ("Envoy 1.40.0, credential_injector, no log", Way::Through(envoy.address)),
+    let mitmproxy = mitmproxy(peers, &folder, vendor.address).await;
+    let mut ways = vec![
+        ("direct, TLS on kept connections", Way::Direct(vendor.address, tls(&ca)), REQUESTS),
+        ("Cambium's proxy, redaction and audit on", Way::Ours(ours.clone()), REQUESTS),
+        ("nginx 1.31.3, header added, no log", Way::Through(hop.address), REQUESTS),
+        ("Envoy 1.40.0, credential_injector, no log", Way::Through(envoy.address), REQUESTS),
     ];
+    if let Some(server) = &mitmproxy {
+        ways.push(("mitmproxy 12.3.0, header added", Way::Through(server.address), FEWER));
+    }
     let mut out = Vec::new();
     println!("| way | connections | p50 ms | p99 ms | added p50 ms | requests a second |");
     println!("|---|---|---|---|---|---|");
     for width in WIDTHS {
-        let mut rows: Vec<(Row, f64)> = ways.iter().map(|(n, _)| (Row::new(n), 0.0)).collect();
+        let mut rows: Vec<(Row, f64)> = ways.iter().map(|(n, ..)| (Row::new(n), 0.0)).collect();
         for round in 0..=ROUNDS {
-            for ((_, way), (row, spent)) in ways.iter().zip(&mut rows) {
+            for ((_, way, requests), (row, spent)) in ways.iter().zip(&mut rows) {
                 let start = Instant::now();
-                let times = load(way, width).await;
+                let times = load(way, width, *requests).await;
                 // The first round warms everybody up.
                 if round > 0 {
                     *spent += start.elapsed().as_secs_f64();
@@ -97,7 +103,7 @@ pub(crate) async fn run(peers: &Peers) -> serde_json::Value {
         let direct = rows[0].0.percentile(50.0);
         for (row, spent) in &rows {
             let (p50, p99) = (row.percentile(50.0), row.percentile(99.0));
-            let rate = (REQUESTS * ROUNDS) as f64 / spent;
+            let rate = row.calls() as f64 / spent;
             println!(
                 "| {} | {width} | {:.3} | {:.3} | {:.3} | {rate:.0} |",
                 row.name,
@@ -115,21 +121,21 @@ pub(crate) async fn run(peers: &Peers) -> serde_json::Value {
     if let Ok(ours) = Arc::try_unwrap(ours).map_err(|_| ()) {
         ours.house.close().await;
     }
-    drop((vendor, hop, envoy));
+    drop((vendor, hop, envoy, mitmproxy));
     let _ = std::fs::remove_dir_all(&folder);
     out.into()
 }
 
 /// Microseconds of each request, over `width` connections at once.
-async fn load(way: &Way, width: usize) -> Vec<f64> {
-    let each = REQUESTS / width;
+async fn load(way: &Way, width: usize, requests: usize) -> Vec<f64> {
+    let each = requests / width;
     let tasks: Vec<_> = (0..width)
         .map(|_| {
             let way = way.clone();
             tokio::spawn(async move { one_connection(way, each).await })
         })
         .collect();
-    let mut times = Vec::with_capacity(REQUESTS);
+    let mut times = Vec::with_capacity(requests);
     for task in tasks {
         times.extend(task.await.expect("a load task"));
     }
@@ -330,6 +336,25 @@ async fn envoy(peers: &Peers, folder: &Path, vendor: SocketAddr) -> Server {
     command.arg("-c").arg(&conf).args(["--log-level", "warn", "--disable-hot-restart"]);
     command.arg("--concurrency").arg("1").arg("--log-path").arg(&log);
     up(command, address, log).await
+}
+
+/// None where no Python is new enough for it.
+async fn mitmproxy(peers: &Peers, folder: &Path, vendor: SocketAddr) -> Option<Server> {
+    let address = free();
+    let mut command = Command::new(peers.mitmdump()?);
+    let trusted = folder.join("cert.pem").display().to_string();
+    for option in [
+        format!("mode=reverse:https://localhost:{}", vendor.port()),
+        format!("listen_host={}", address.ip()),
+        format!("listen_port={}", address.port()),
+        format!("confdir={}", folder.join("mitmproxy").display()),
+        format!("modify_headers=/~q/authorization/Bearer {TOKEN}"),
+        format!("ssl_verify_upstream_trusted_ca={trusted}"),
+    ] {
+        command.arg("--set").arg(option);
+    }
+    command.arg("--quiet");
+    Some(up(command, address, folder.join("mitmproxy.log")).await)
 }
 
 /// Starts a server and waits until it takes connections.

@@ -166,6 +166,8 @@ async fn call(
         "node:worker_threads, fresh thread",
         "quickjs-emscripten 0.32.0, fresh context",
         "deno 2.9.6, `deno run` per call, whole process",
+        "UTCP code mode 1.2.12, fresh isolated-vm isolate, a tool of the host's",
+        "pydantic-monty 1.4, fresh session in a worker process, Python",
     ]
     .map(Row::new)
     .into();
@@ -203,16 +205,18 @@ async fn call(
         let (Some(peers), Some((plain, plain_piped, workerd))) = (peers, &served) else { continue };
         rows[4].push(timed(CALLS, async || through(plain).await, |()| {}).await);
         rows[5].push(timed(CALLS, async || through(&plain_piped.client).await, |()| {}).await);
-        rows[6].push(peers.in_node("isolated_vm.mjs", CALLS));
+        rows[6].push(peers.times("isolated_vm.mjs", CALLS));
         // It closes a connection that was idle for the other rows.
         let mut caller = peers::Caller::to(workerd.port).await;
         let before = workerd.cpu_seconds();
         rows[7].push(timed(CALLS, async || caller.call().await, |()| {}).await);
         cpu.workerd += workerd.cpu_seconds() - before;
-        rows[8].push(peers.in_node("node_vm.mjs", CALLS));
-        rows[9].push(peers.in_node("worker_thread.mjs", CALLS));
-        rows[10].push(peers.in_node("quickjs.mjs", CALLS));
+        rows[8].push(peers.times("node_vm.mjs", CALLS));
+        rows[9].push(peers.times("worker_thread.mjs", CALLS));
+        rows[10].push(peers.times("quickjs.mjs", CALLS));
         rows[11].push(peers.deno_run(PROCESSES));
+        rows[12].push(peers.times("code_mode.mjs", CALLS));
+        rows[13].push(peers.times("monty.py", CALLS));
     }
     rows.retain(|row| row.calls() > 0);
     println!("{}", figures::table(&rows));

@@ -111,14 +111,30 @@ impl Peers {
         command
     }
 
-    /// What a Node script prints as JSON. One that hangs (isolated-vm has, under
+    /// A program of mitmproxy's, where a Python was found that is new enough for it.
+    pub(crate) fn mitmdump(&self) -> Option<PathBuf> {
+        let program = self.directory.join("mitmproxy/bin/mitmdump");
+        program.exists().then_some(program)
+    }
+
+    /// A script of ours that runs a peer, in Node or in Python.
+    fn script(&self, name: &str) -> Command {
+        if !name.ends_with(".py") {
+            return self.node(name);
+        }
+        let mut command = self.with(Command::new(self.script_of_python("python")));
+        command.arg(Self::scripts().join(name));
+        command
+    }
+
+    /// What a script prints as JSON. One that hangs (isolated-vm has, under
     /// load) is ended and begun again.
     fn printed<T: serde::de::DeserializeOwned>(&self, script: &str, calls: usize) -> T {
         let most = HANGS + A_CALL * u32::try_from(calls).expect("a count of calls");
         for _ in 0..TRIES {
-            let mut command = self.node(script);
+            let mut command = self.script(script);
             command.env("CALLS", calls.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
-            let mut child = command.spawn().expect("Node runs");
+            let mut child = command.spawn().expect("the script runs");
             let mut stdout = child.stdout.take().expect("stdout is piped");
             let (sender, printed) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
@@ -138,8 +154,8 @@ impl Peers {
         panic!("{script} hangs each time");
     }
 
-    /// Times of a peer in one Node process, microseconds.
-    pub(crate) fn in_node(&self, script: &str, calls: usize) -> Vec<f64> {
+    /// Times of a peer in one process, microseconds.
+    pub(crate) fn times(&self, script: &str, calls: usize) -> Vec<f64> {
         tokio::task::block_in_place(|| self.printed(script, calls))
     }
 

@@ -137,7 +137,7 @@ async fn measure(house: &House, peers: &Peers) -> Ratios {
     let mut rounds = NAMES.map(Row::new);
     for _ in 0..ROUNDS {
         let ours = timed(CALLS, async || house.call().await, |_| {}).await;
-        let theirs = peers.in_node("isolated_vm.mjs", CALLS);
+        let theirs = peers.times("isolated_vm.mjs", CALLS);
         rounds[0].push(vec![median(ours) / median(theirs)]);
         let ours = timed(CALLS, async || through(&client).await, |()| {}).await;
         let theirs = timed(CALLS, async || through(&plain).await, |()| {}).await;

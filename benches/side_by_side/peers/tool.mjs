@@ -30,5 +30,5 @@ export async function measure(call) {
     times.push(Number(process.hrtime.bigint() - start) / 1000);
     if (!Array.isArray(orders) || orders.length === 0) throw new Error("no orders came back");
   }
-  console.log(JSON.stringify(times));
+  process.stdout.write(JSON.stringify(times));
 }
