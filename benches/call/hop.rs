@@ -26,7 +26,7 @@ const WIDTHS: [usize; 3] = [1, 16, 64];
 /// Requests of a round, over all connections.
 const REQUESTS: usize = 2_000;
 const ROUNDS: usize = 5;
-/// The same for mitmproxy, which takes ten times as long for each.
+/// The same for mitmproxy, which takes many times as long for each.
 const FEWER: usize = 192;
 /// What is asked for.
 const PATH: &str = "/orders?limit=20";
